@@ -1,0 +1,71 @@
+/*
+ * options - the table options Tarn understands, parsed and judged.
+ *
+ * Shape    what exists is one table, options.def: O(id, key, kind, default, effect). An option that
+ *          changes rows and isn't implemented makes the table "listed only": refuse_reason names it.
+ * Source   docs/format.md, "Options" and "Compatibility checklist".
+ */
+#ifndef TARN_FORMAT_OPTIONS_H
+#define TARN_FORMAT_OPTIONS_H
+
+#include "format/row.h"
+#include "format/schema.h"
+
+enum tarn_merge_engine { TARN_MERGE_DEDUPLICATE, TARN_MERGE_PARTIAL_UPDATE, TARN_MERGE_AGGREGATION,
+                         TARN_MERGE_FIRST_ROW };
+enum tarn_stats_mode { TARN_STATS_NONE, TARN_STATS_COUNTS, TARN_STATS_TRUNCATE, TARN_STATS_FULL };
+
+struct tarn_options {
+    int32_t bucket;                       /* > 0 fixed, -1, -2 */
+    enum tarn_bucket_function bucket_function;
+    const int *bucket_key_columns;        /* column indices in option order; trimmed key by default */
+    size_t bucket_key_count;
+    enum tarn_merge_engine merge_engine;
+    bool ignore_delete, ignore_update_before;
+    const int *sequence_columns;          /* sequence.field */
+    size_t sequence_column_count;
+    bool sequence_descending;
+    int rowkind_column;                   /* -1: none */
+    struct tarn_slice file_format;        /* "parquet" */
+    struct tarn_slice file_compression;   /* "zstd" */
+    int zstd_level;
+    bool thin_mode;                       /* no _KEY_ columns in data files */
+    int64_t target_file_size;
+    int64_t target_file_row_count;
+    int64_t write_buffer_size;
+    int64_t row_group_size;               /* file.block-size; 0: the writer's own choice */
+    struct tarn_slice data_file_prefix;
+    struct tarn_slice partition_default_name;
+    bool partition_legacy_name;
+    struct tarn_slice data_dir;           /* data-file.path-directory; absent: none */
+    enum tarn_stats_mode stats_mode;      /* per column overrides: tarn_options_stats_mode */
+    int32_t stats_length;                 /* of TRUNCATE */
+    int64_t manifest_target_size, manifest_full_threshold;
+    int manifest_merge_min_count;
+    struct tarn_slice manifest_compression;
+    int run_trigger, run_stop_trigger, level_count;
+    int size_amplification_percent, size_ratio_percent;
+    double small_file_ratio;
+    bool force_up_level_0;
+    int64_t optimization_interval_ms, total_size_threshold, incremental_size_threshold; /* -1: unset */
+    int offpeak_start_hour, offpeak_end_hour, offpeak_ratio;
+    int append_min_file_count;
+    bool write_only;                      /* engines leave compaction to us: the daemon still compacts */
+    int64_t split_target_size, split_open_cost;
+    bool discard_duplicate_files;
+    int commit_retries;
+    /* Absent: everything is implemented. Else e.g. "merge-engine = aggregation". */
+    struct tarn_slice refuse_write, refuse_merge;
+};
+
+/* Errors: SCHEMA_INVALID names the option, its value and what was expected. */
+TARN_MUST struct tarn_status *tarn_options_parse(const struct tarn_schema *schema,
+                                                 struct tarn_arena *arena, struct tarn_options *out);
+/* The statistics mode of one column after per-column, per-level and keep-first-n rules. */
+void tarn_options_stats_mode(const struct tarn_options *options, const struct tarn_schema *schema,
+                             int column, enum tarn_stats_mode *mode, int32_t *length);
+/* UNSUPPORTED_FEATURE naming the option, or OK. */
+TARN_MUST struct tarn_status *tarn_options_check_write(const struct tarn_options *options);
+TARN_MUST struct tarn_status *tarn_options_check_merge(const struct tarn_options *options);
+
+#endif

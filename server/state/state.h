@@ -1,0 +1,72 @@
+/*
+ * state - ordered keys on local disk: what is faster to look up here than in the store.
+ *
+ * Shape    a family is a separate key space; keys are bytes in unsigned order. The families are one
+ *          table, families.def. A batch over any families takes effect whole or not at all.
+ * Threads  any; a batch or iterator belongs to one thread.
+ * Errors   DATA_DIR_HELD (another process has it open), STATE_DAMAGED, DISK_FULL, IO_ERROR.
+ *          Memory is bounded by options chosen here, not by the callers.
+ */
+#ifndef TARN_STATE_H
+#define TARN_STATE_H
+
+#include "base/base.h"
+
+struct tarn_state;
+struct tarn_state_batch;
+struct tarn_state_iterator;
+
+enum tarn_family {
+#define F(id, name, meaning) TARN_FAMILY_##id,
+#include "state/families.def"
+#undef F
+    TARN_FAMILY_COUNT
+};
+
+/* Opens or creates `folder`. *fresh: it was just created, so everything has to be rebuilt. */
+TARN_MUST struct tarn_status *tarn_state_open(const char *folder, bool *fresh,
+                                              struct tarn_state **out);
+void tarn_state_close(struct tarn_state *state);
+
+/* Appends the value to *out. */
+TARN_MUST struct tarn_status *tarn_state_get(struct tarn_state *state, enum tarn_family family,
+                                             struct tarn_slice key, bool *found,
+                                             struct tarn_buf *out);
+
+struct tarn_state_batch *tarn_state_batch_new(void);
+void tarn_state_batch_free(struct tarn_state_batch *batch);
+void tarn_state_batch_drop(struct tarn_state_batch **batch);
+void tarn_state_batch_put(struct tarn_state_batch *batch, struct tarn_state *state,
+                          enum tarn_family family, struct tarn_slice key, struct tarn_slice value);
+void tarn_state_batch_remove(struct tarn_state_batch *batch, struct tarn_state *state,
+                             enum tarn_family family, struct tarn_slice key);
+/* All keys with from <= key < to. */
+void tarn_state_batch_remove_range(struct tarn_state_batch *batch, struct tarn_state *state,
+                                   enum tarn_family family, struct tarn_slice from,
+                                   struct tarn_slice to);
+/* synced: durable when it returns. */
+TARN_MUST struct tarn_status *tarn_state_write(struct tarn_state *state,
+                                               struct tarn_state_batch *batch, bool synced);
+
+/* All keys that begin with `prefix`, in order. Sees the state of this moment.
+ *   while (tarn_state_iterator_next(it, &key, &value)) …;  TARN_TRY(tarn_state_iterator_error(it)); */
+struct tarn_state_iterator *tarn_state_iterator_new(struct tarn_state *state,
+                                                    enum tarn_family family,
+                                                    struct tarn_slice prefix);
+/* Moves to the first key >= `key` (the next call of next yields it). */
+void tarn_state_iterator_seek(struct tarn_state_iterator *it, struct tarn_slice key);
+bool tarn_state_iterator_next(struct tarn_state_iterator *it, struct tarn_slice *key,
+                              struct tarn_slice *value); /* borrowed until the next step */
+TARN_MUST struct tarn_status *tarn_state_iterator_error(struct tarn_state_iterator *it);
+void tarn_state_iterator_free(struct tarn_state_iterator *it);
+void tarn_state_iterator_drop(struct tarn_state_iterator **it);
+
+/* Order-preserving pieces of keys. */
+void tarn_key_add_u64(struct tarn_buf *key, uint64_t value);           /* 8 bytes, big endian */
+void tarn_key_add_i64(struct tarn_buf *key, int64_t value);            /* sign bit flipped */
+void tarn_key_add_bytes(struct tarn_buf *key, struct tarn_slice bytes); /* 00 -> 00 ff, end 00 00 */
+bool tarn_key_take_u64(struct tarn_slice *key, uint64_t *out);          /* false: malformed */
+bool tarn_key_take_i64(struct tarn_slice *key, int64_t *out);
+bool tarn_key_take_bytes(struct tarn_slice *key, struct tarn_buf *out);
+
+#endif

@@ -1,0 +1,145 @@
+/*
+ * store - objects by key: the one way to reach a warehouse. Drivers: local, memory; faulty wraps any.
+ *
+ * Shape    a key is a path relative to the store's root, "db.db/t/snapshot/snapshot-1": UTF-8, no
+ *          leading or double slash, no "." or ".." segment (PATH_INVALID). Objects appear whole or
+ *          not at all: what a writer has not finished is not visible to anyone.
+ * Units    mtime_ms: since 1970; 0 where the store doesn't know. size: bytes.
+ * Threads  any; a reader or writer belongs to one thread at a time (read_at: any).
+ * Errors   OBJECT_NOT_FOUND, STORE_DENIED, DISK_FULL, STORE_UNAVAILABLE, IO_ERROR, and
+ *          OUTCOME_UNKNOWN from put_if_absent alone: it may or may not have happened; read it back.
+ *          A failed fsync is an error for good; a later success says nothing about it.
+ */
+#ifndef TARN_STORE_H
+#define TARN_STORE_H
+
+#include "base/base.h"
+
+struct tarn_store;
+struct tarn_store_reader;
+struct tarn_store_writer;
+
+struct tarn_object {
+    struct tarn_slice key;  /* relative to the store's root */
+    int64_t size;
+    int64_t mtime_ms;
+    bool is_folder;         /* of a list with delimiter: a common prefix, key without the slash */
+};
+
+/* One driver. Documented here, held by test/unit/store/conformance: every driver passes it. */
+struct tarn_store_ops {
+    const char *scheme; /* "file", "memory", "faulty" */
+    /* Appends the whole object to *out; at most size_max bytes (TOO_LARGE). */
+    struct tarn_status *(*get)(void *self, struct tarn_op *op, const char *key, size_t size_max,
+                               struct tarn_buf *out);
+    struct tarn_status *(*stat)(void *self, struct tarn_op *op, const char *key, bool *found,
+                                struct tarn_object *out);
+    /* Replaces or creates; durable when it returns. For hints and objects of ours only. */
+    struct tarn_status *(*put)(void *self, struct tarn_op *op, const char *key,
+                               struct tarn_slice body);
+    /* Creates `key` unless it exists; *created false means somebody else's is there. Never
+     * overwrites. Durable when *created is true. */
+    struct tarn_status *(*put_if_absent)(void *self, struct tarn_op *op, const char *key,
+                                         struct tarn_slice body, bool *created);
+    /* Deleting what isn't there is success. Never a folder with something in it. */
+    struct tarn_status *(*remove)(void *self, struct tarn_op *op, const char *key);
+    /* Objects right under folder `prefix` ("" is the root) and its folders, in order of key; names in
+     * the op's arena. recursive: all objects below, no folders. A folder that doesn't exist is empty. */
+    struct tarn_status *(*list)(void *self, struct tarn_op *op, const char *prefix, bool recursive,
+                                struct tarn_object **out, size_t *count);
+    /* Moves a folder (a table) in one step or fails; used by rename of tables. */
+    struct tarn_status *(*move_folder)(void *self, struct tarn_op *op, const char *from,
+                                       const char *to);
+    /* Removes empty folders at and below key; stores without folders do nothing. */
+    struct tarn_status *(*prune)(void *self, struct tarn_op *op, const char *key);
+
+    struct tarn_status *(*open)(void *self, struct tarn_op *op, const char *key, void **reader,
+                                int64_t *size);
+    struct tarn_status *(*read_at)(void *reader, struct tarn_op *op, int64_t offset, size_t size,
+                                   uint8_t *out, size_t *got); /* got < size only at the end */
+    void (*reader_close)(void *reader);
+
+    struct tarn_status *(*create)(void *self, struct tarn_op *op, const char *key, void **writer);
+    struct tarn_status *(*append)(void *writer, struct tarn_op *op, struct tarn_slice bytes);
+    /* Makes the object visible and durable. The writer is closed, whatever the outcome. */
+    struct tarn_status *(*finish)(void *writer, struct tarn_op *op);
+    void (*abort)(void *writer); /* nothing was ever visible; closes */
+
+    void (*close)(void *self);   /* self may be half open */
+};
+
+/* Opens by URI: "file:///abs/path" (created if absent) or "memory:". UNIMPLEMENTED for s3, hdfs. */
+TARN_MUST struct tarn_status *tarn_store_open(const char *uri, struct tarn_store **out);
+struct tarn_store *tarn_store_new(const struct tarn_store_ops *ops, void *self); /* for drivers */
+struct tarn_store *tarn_store_ref(struct tarn_store *store);
+void tarn_store_unref(struct tarn_store *store);
+void tarn_store_drop(struct tarn_store **store);
+const char *tarn_store_uri(const struct tarn_store *store); /* as opened, no trailing slash */
+
+/* The driver's calls, with keys checked. `get` bounds: see TARN_STORE_GET_MAX. */
+#define TARN_STORE_GET_MAX ((size_t)256 << 20)
+TARN_MUST struct tarn_status *tarn_store_get(struct tarn_store *s, struct tarn_op *op,
+                                             const char *key, struct tarn_buf *out);
+TARN_MUST struct tarn_status *tarn_store_stat(struct tarn_store *s, struct tarn_op *op,
+                                              const char *key, bool *found,
+                                              struct tarn_object *out /* may be NULL */);
+TARN_MUST struct tarn_status *tarn_store_put(struct tarn_store *s, struct tarn_op *op,
+                                             const char *key, struct tarn_slice body);
+TARN_MUST struct tarn_status *tarn_store_put_if_absent(struct tarn_store *s, struct tarn_op *op,
+                                                       const char *key, struct tarn_slice body,
+                                                       bool *created);
+TARN_MUST struct tarn_status *tarn_store_remove(struct tarn_store *s, struct tarn_op *op,
+                                                const char *key);
+TARN_MUST struct tarn_status *tarn_store_list(struct tarn_store *s, struct tarn_op *op,
+                                              const char *prefix, bool recursive,
+                                              struct tarn_object **out, size_t *count);
+TARN_MUST struct tarn_status *tarn_store_move_folder(struct tarn_store *s, struct tarn_op *op,
+                                                     const char *from, const char *to);
+TARN_MUST struct tarn_status *tarn_store_prune(struct tarn_store *s, struct tarn_op *op,
+                                               const char *key);
+
+TARN_MUST struct tarn_status *tarn_store_reader_open(struct tarn_store *s, struct tarn_op *op,
+                                                     const char *key,
+                                                     struct tarn_store_reader **out);
+int64_t tarn_store_reader_size(const struct tarn_store_reader *reader);
+TARN_MUST struct tarn_status *tarn_store_reader_read_at(struct tarn_store_reader *reader,
+                                                        struct tarn_op *op, int64_t offset,
+                                                        size_t size, uint8_t *out, size_t *got);
+void tarn_store_reader_close(struct tarn_store_reader *reader);
+
+TARN_MUST struct tarn_status *tarn_store_writer_open(struct tarn_store *s, struct tarn_op *op,
+                                                     const char *key,
+                                                     struct tarn_store_writer **out);
+TARN_MUST struct tarn_status *tarn_store_writer_append(struct tarn_store_writer *writer,
+                                                       struct tarn_op *op, struct tarn_slice bytes);
+TARN_MUST struct tarn_status *tarn_store_writer_finish(struct tarn_store_writer *consumed,
+                                                       struct tarn_op *op);
+void tarn_store_writer_abort(struct tarn_store_writer *consumed); /* NULL is fine */
+
+/* --- faulty: wraps a store (shared) and disturbs chosen calls. For tests, and for the crash test
+ *     driver by TARN_STORE_FAULTS (see faulty.c). --- */
+enum tarn_fault {
+    TARN_FAULT_FAIL_BEFORE,  /* an IO error, nothing happened */
+    TARN_FAULT_FAIL_AFTER,   /* it happened, and the caller is told IO error or OUTCOME_UNKNOWN */
+    TARN_FAULT_UNKNOWN,      /* put_if_absent: OUTCOME_UNKNOWN, nothing happened (yet) */
+    TARN_FAULT_DELAY,        /* waits delay_ms, then goes through */
+    TARN_FAULT_TEAR,         /* append/put: half of the bytes, then an error; never visible whole */
+    TARN_FAULT_FULL,         /* DISK_FULL, nothing happened */
+    TARN_FAULT_EMPTY_LIST,   /* list answers nothing, without an error */
+    TARN_FAULT_KILL_BEFORE,  /* _exit(137) before the call */
+    TARN_FAULT_KILL_AFTER,   /* _exit(137) after it */
+};
+struct tarn_fault_rule {
+    const char *call;     /* "put_if_absent", "get", "append", "finish", … or "*" */
+    const char *key_part; /* substring of the key; NULL: any */
+    int skip_count;       /* lets so many matching calls through first */
+    int hit_count;        /* then disturbs so many; 0: all */
+    enum tarn_fault fault;
+    int64_t delay_ms;
+};
+struct tarn_store *tarn_store_faulty_new(struct tarn_store *inner /* shared */);
+void tarn_store_faulty_add(struct tarn_store *faulty, const struct tarn_fault_rule *rule);
+void tarn_store_faulty_clear(struct tarn_store *faulty);
+int tarn_store_faulty_call_count(const struct tarn_store *faulty); /* calls seen: to iterate all */
+
+#endif
