@@ -46,15 +46,15 @@ __attribute__((noreturn, cold)) void tarn_assert_failed(const char *file, int li
     ((type *)(void *)((char *)(ptr) - offsetof(type, member)))
 #define TARN_MIN(a, b)                                                                             \
     ({                                                                                             \
-        __typeof__(a) tarn_a = (a);                                                                \
-        __typeof__(b) tarn_b = (b);                                                                \
-        tarn_a < tarn_b ? tarn_a : tarn_b;                                                         \
+        __typeof__(a) tarn_min_a = (a);                                                            \
+        __typeof__(b) tarn_min_b = (b);                                                            \
+        tarn_min_a < tarn_min_b ? tarn_min_a : tarn_min_b;                                         \
     })
 #define TARN_MAX(a, b)                                                                             \
     ({                                                                                             \
-        __typeof__(a) tarn_a = (a);                                                                \
-        __typeof__(b) tarn_b = (b);                                                                \
-        tarn_a > tarn_b ? tarn_a : tarn_b;                                                         \
+        __typeof__(a) tarn_max_a = (a);                                                            \
+        __typeof__(b) tarn_max_b = (b);                                                            \
+        tarn_max_a > tarn_max_b ? tarn_max_a : tarn_max_b;                                         \
     })
 
 #endif

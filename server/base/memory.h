@@ -7,6 +7,7 @@
 #ifndef TARN_BASE_MEMORY_H
 #define TARN_BASE_MEMORY_H
 
+#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -46,6 +47,7 @@ void tarn_buf_add_str(struct tarn_buf *buf, const char *text);
 void tarn_buf_add_byte(struct tarn_buf *buf, uint8_t byte);
 void tarn_buf_add_zeros(struct tarn_buf *buf, size_t count);
 void tarn_buf_printf(struct tarn_buf *buf, const char *format, ...) TARN_PRINTF(2, 3);
+void tarn_buf_vprintf(struct tarn_buf *buf, const char *format, va_list args) TARN_PRINTF(2, 0);
 /* The text as a C string (a NUL is kept behind the end); borrowed. */
 const char *tarn_buf_cstr(struct tarn_buf *buf);
 static inline struct tarn_slice tarn_buf_slice(const struct tarn_buf *buf)
