@@ -1,0 +1,137 @@
+/*
+ * maintain - what needs doing, in what order, and who does it: pictures of buckets become tasks, tasks are
+ * leased to workers, results are committed through the ordinary commit path.
+ *
+ * Picking  Paimon's universal compaction (pick.c; format.md 9.2) for primary-key buckets, 9.5 for append tables.
+ * Leases   a task belongs to one worker until its deadline; its token grows with every lease and begins with the
+ *          warehouse's epoch. A report with an older token is refused (LEASE_LOST) and changes nothing. A bucket
+ *          has at most one task at a time. A task that failed is tried again with back-off, TARN_TASK_TRIES_MAX times.
+ * Workers  local ones are processes supervised here (restarted with back-off); remote ones register over gRPC.
+ * Threads  any.
+ */
+#ifndef TARN_MAINTAIN_H
+#define TARN_MAINTAIN_H
+
+#include "catalog/catalog.h"
+
+#define TARN_TASK_TRIES_MAX 5
+
+/* --- picking: pure --- */
+struct tarn_pick {
+    const struct tarn_manifest_entry **files; /* borrowed from the input, in the arena */
+    size_t file_count;
+    int output_level;
+    bool drop_delete;
+    const char *why;                    /* "size amplification", "size ratio", "file count", "full", … */
+};
+/* false: nothing to do. now_ms: local wall clock, for the optimization interval and off-peak hours. */
+bool tarn_pick_compaction(const struct tarn_schema *schema, const struct tarn_options *options,
+                          const struct tarn_bucket_files *bucket, bool full, int64_t now_ms,
+                          struct tarn_arena *arena, struct tarn_pick *out);
+/* Number of sorted runs: level-0 files and non-empty levels above. */
+int tarn_run_count(const struct tarn_manifest_entry *files, size_t count);
+
+/* --- the queue --- */
+struct tarn_maintain;
+struct tarn_maintain_options {
+    struct tarn_catalog *catalog;
+    struct tarn_exec *exec;
+    bool automatic;
+    int64_t check_interval_ms, lease_ms;
+};
+struct tarn_maintain *tarn_maintain_new(const struct tarn_maintain_options *options);
+void tarn_maintain_free(struct tarn_maintain *maintain);
+/* A table has a new snapshot: look at its buckets soon. Never waits. */
+void tarn_maintain_notice(struct tarn_maintain *maintain, struct tarn_table *table);
+
+struct tarn_task {                      /* what a worker is given; lies in the op's arena */
+    int64_t id, token, lease_ms;
+    struct tarn_table *table;           /* owned by the receiver */
+    struct tarn_slice partition;
+    int32_t bucket;
+    struct tarn_manifest_entry *files; size_t file_count; /* with statistics */
+    int output_level;
+    bool drop_delete;
+};
+/* Waits up to wait_ms for a task; *count 0: none. At most `max`. */
+TARN_MUST struct tarn_status *tarn_maintain_poll(struct tarn_op *op, struct tarn_maintain *maintain,
+                                                 const char *worker_id, size_t max, int64_t wait_ms,
+                                                 struct tarn_task **out, size_t *count);
+struct tarn_lease_ref { int64_t task_id, token; };
+TARN_MUST struct tarn_status *tarn_maintain_renew(struct tarn_op *op, struct tarn_maintain *maintain,
+                                                  const char *worker_id, const struct tarn_lease_ref *leases,
+                                                  size_t count, int64_t **lost, size_t *lost_count);
+struct tarn_report {
+    struct tarn_lease_ref lease;
+    enum tarn_reason failure; struct tarn_slice failure_message; /* TARN_NO_REASON: done */
+    const struct tarn_manifest_entry *entries; size_t entry_count;
+    int64_t rows_in, rows_out, bytes_in, bytes_out, cpu_ns;
+};
+/* Commits the result. Errors: LEASE_LOST, COMMIT_CONFLICT (outputs are the worker's to remove), OUTCOME_UNKNOWN. */
+TARN_MUST struct tarn_status *tarn_maintain_report(struct tarn_op *op, struct tarn_maintain *maintain,
+                                                   const char *worker_id, const struct tarn_report *report,
+                                                   int64_t *snapshot_id);
+
+struct tarn_job_info {
+    int64_t id;
+    const char *table, *partition, *state, *why, *worker, *failure;
+    int32_t bucket, file_count, output_level, attempts;
+    int64_t bytes, created_ms, ended_ms;
+    double priority;
+};
+TARN_MUST struct tarn_status *tarn_maintain_jobs(struct tarn_op *op, struct tarn_maintain *maintain,
+                                                 struct tarn_table *table /* NULL: all */, bool ended,
+                                                 struct tarn_job_info **out, size_t *count);
+/* `tarn compact`: picks for buckets whose partition begins with these values (prefix_count of the partition keys)
+ * and queues them; ids of the tasks in *ids. dry_run queues nothing. */
+struct tarn_compact_order {
+    struct tarn_table *table;
+    bool full, dry_run;
+    const struct tarn_value *prefix; size_t prefix_count;
+};
+TARN_MUST struct tarn_status *tarn_maintain_compact(struct tarn_op *op, struct tarn_maintain *maintain,
+                                                    const struct tarn_compact_order *order,
+                                                    struct tarn_job_info **picks, size_t *count);
+struct tarn_compact_state {
+    int64_t done, failed, bytes_rewritten, last_snapshot_id;
+    const char *failure;                /* the first; in the op's arena, or NULL */
+    bool finished;                      /* none of the ids is queued or leased any more */
+};
+/* Waits until something changed among the tasks or wait_ms passed. */
+TARN_MUST struct tarn_status *tarn_maintain_wait(struct tarn_op *op, struct tarn_maintain *maintain,
+                                                 const int64_t *ids, size_t count, int64_t wait_ms,
+                                                 struct tarn_compact_state *out);
+
+/* --- workers --- */
+struct tarn_worker_info {
+    const char *id, *name, *address, *version;
+    bool local;
+    int slots, busy;
+    int64_t last_seen_ms, memory_max_bytes;
+};
+TARN_MUST struct tarn_status *tarn_maintain_register(struct tarn_op *op, struct tarn_maintain *maintain,
+                                                     const struct tarn_worker_info *info, const char **worker_id);
+TARN_MUST struct tarn_status *tarn_maintain_workers(struct tarn_op *op, struct tarn_maintain *maintain,
+                                                    struct tarn_worker_info **out, size_t *count);
+/* The address of a worker for a scan or load: the one with fewest streams; NO_WORKER. end_stream when it is over. */
+TARN_MUST struct tarn_status *tarn_maintain_begin_stream(struct tarn_op *op, struct tarn_maintain *maintain,
+                                                         const char **worker_id, const char **address);
+void tarn_maintain_end_stream(struct tarn_maintain *maintain, const char *worker_id, bool worker_failed);
+
+/* Starts `count` local workers and keeps them running; stop ends them (TERM, then KILL after grace_ms). */
+struct tarn_supervisor;
+struct tarn_supervisor_options {
+    struct tarn_exec *exec;
+    const char *program;                /* path of tarn-worker */
+    const char *server_address;         /* --server */
+    const char *secret;                 /* TARN_TOKEN of the child */
+    const char *scratch_dir;
+    int count;
+    int64_t memory_max_bytes, write_buffer_bytes;
+};
+TARN_MUST struct tarn_status *tarn_supervisor_start(const struct tarn_supervisor_options *options,
+                                                    struct tarn_supervisor **out);
+int64_t tarn_supervisor_restarts(const struct tarn_supervisor *supervisor);
+void tarn_supervisor_stop(struct tarn_supervisor *supervisor, int64_t grace_ms);
+
+#endif
