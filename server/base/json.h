@@ -2,7 +2,8 @@
  * json - JSON documents: parsed whole, built, printed. The one door to the JSON library.
  *
  * Shape    Object order is kept. Integers are 64 bit; duplicate keys, integers beyond 64 bit, NUL in
- *          strings and depth over TARN_JSON_DEPTH_MAX are errors (JSON_MALFORMED with line, column).
+ *          strings and depth over TARN_JSON_DEPTH_MAX are errors (JSON_MALFORMED with line, column);
+ *          text over TARN_JSON_SIZE_MAX is TOO_LARGE. Any value may stand at the top.
  * Memory   a document is one owned handle; find and at return borrowed handles into it.
  */
 #ifndef TARN_BASE_JSON_H
@@ -17,6 +18,7 @@
 
 #define TARN_JSON_DEPTH_MAX 64
 #define TARN_JSON_SIZE_MAX (64u << 20)
+#define TARN_JSON_VALUES_MAX (1 << 20) /* values in one document; more is JSON_MALFORMED */
 
 struct tarn_json;
 
