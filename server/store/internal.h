@@ -1,0 +1,35 @@
+/*
+ * Shared between the files of room store only.
+ */
+#ifndef TARN_STORE_INTERNAL_H
+#define TARN_STORE_INTERNAL_H
+
+#include <stdatomic.h>
+
+#include "store/store.h"
+
+struct tarn_store {
+    const struct tarn_store_ops *ops;
+    void *self;         /* owned: the driver's, ended by ops->close */
+    char *uri;          /* owned */
+    atomic_int ref_count;
+};
+
+/* The local driver: `path` is absolute and is created with its parents. */
+TARN_MUST struct tarn_status *tarn_store__local_open(const char *path, struct tarn_store **out);
+/* From here on the store resolves keys as on a kernel without openat2: no symlinks at all. */
+void tarn_store__local_without_openat2(struct tarn_store *store);
+
+struct tarn_store *tarn_store__memory_new(void);
+
+/* Rules from the text of TARN_STORE_FAULTS; the form is explained in faulty.c. */
+#define TARN_STORE_FAULTS_MAX 64
+TARN_MUST struct tarn_status *tarn_store__faulty_parse(struct tarn_store *faulty, const char *text);
+
+/* PATH_INVALID unless `key` is one. may_be_root: "" is the root folder. */
+TARN_MUST struct tarn_status *tarn_store__key_check(const char *key, bool may_be_root);
+
+/* Sorts by key, bytewise. */
+void tarn_store__sort(struct tarn_object *objects, size_t count);
+
+#endif

@@ -1,0 +1,483 @@
+/*
+ * local - objects as files below a folder of this host.
+ *
+ * An object is first a hidden file ".<name>.<uuid>.tmp" in its own folder, complete and synced; then
+ * it gets its name in one step: link (put_if_absent: the kernel decides who was first, between
+ * processes too), rename without replacing (writers), rename (put). The folder is synced before the
+ * caller hears of it. What a crash leaves is a hidden file at most; orphan removal takes it.
+ */
+#include "store/local.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#define TEMPORARY_SIZE 256
+#define TEMPORARY_STEM_MAX 200 /* of the name: dots, uuid and ".tmp" must fit into 255 bytes too */
+#define FOLDER_TRIES_MAX 8     /* a folder may be pruned between finding and using it */
+#define READ_FLAGS (O_RDONLY | O_NONBLOCK) /* a pipe in the way must not hold us up */
+#define FILE_MODE 0666         /* less the umask */
+
+/* A file that has no name of its own yet. */
+struct draft {
+    int folder;
+    int file;
+    const char *name; /* of the object; borrowed from key */
+    char *key;        /* owned */
+    char temporary[TEMPORARY_SIZE];
+    bool failed;      /* a write or sync went wrong: never to be published */
+};
+
+/* ---- drafts ---- */
+
+static void draft_fini(struct draft *draft)
+{
+    tarn_store__close_drop(&draft->file);
+    if (draft->folder >= 0 && draft->temporary[0] != '\0')
+        unlinkat(draft->folder, draft->temporary, 0);
+    tarn_store__close_drop(&draft->folder);
+    free(draft->key);
+    draft->key = NULL;
+}
+
+static void name_temporary(struct draft *draft)
+{
+    char uuid[TARN_UUID_SIZE];
+    size_t stem = strnlen(draft->name, TEMPORARY_STEM_MAX);
+    while (stem > 0 && ((unsigned char)draft->name[stem] & 0xc0) == 0x80)
+        stem--; /* not through the middle of a character: the name must stay UTF-8 */
+    tarn_uuid_random(uuid);
+    snprintf(draft->temporary, sizeof draft->temporary, ".%.*s.%s.tmp", (int)stem, draft->name,
+             uuid);
+}
+
+/* A draft that failed to begin is ended by draft_fini like any other. */
+static struct tarn_status *draft_begin(struct draft *draft, const struct local *local,
+                                       const char *key)
+{
+    int error = ENOENT;
+    *draft = (struct draft){.folder = -1, .file = -1, .key = tarn_strdup(key)};
+    for (int tries = 0; tries < FOLDER_TRIES_MAX && error == ENOENT; tries++) {
+        tarn_store__close_drop(&draft->folder);
+        TARN_TRY(tarn_store__local_open_parent(local, draft->key, true, &draft->folder,
+                                               &draft->name));
+        name_temporary(draft);
+        draft->file = openat(draft->folder, draft->temporary,
+                             O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, FILE_MODE);
+        if (draft->file >= 0)
+            return TARN_OK;
+        error = errno;
+        draft->temporary[0] = '\0'; /* nothing to remove */
+    }
+    return tarn_store__local_error(error, "create", key);
+}
+
+static struct tarn_status *draft_write(struct draft *draft, struct tarn_slice bytes)
+{
+    while (bytes.size > 0 && !draft->failed) {
+        ssize_t n = write(draft->file, bytes.data, bytes.size);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0) {
+            draft->failed = true;
+            return tarn_store__local_error(errno, "write", draft->key);
+        }
+        bytes.data += n;
+        bytes.size -= (size_t)n;
+    }
+    return TARN_OK;
+}
+
+/* After a failed sync the pages count as clean and the next sync would succeed: never try again. */
+static struct tarn_status *draft_sync(struct draft *draft)
+{
+    if (draft->failed)
+        return tarn_status_new(TARN_IO_ERROR, "'%s' is not published: a write to it failed before",
+                               draft->key);
+    if (fsync(draft->file) == 0)
+        return TARN_OK;
+    draft->failed = true;
+    return tarn_store__local_error(errno, "sync", draft->key);
+}
+
+static struct tarn_status *sync_folder(int folder, const char *key)
+{
+    if (fsync(folder) == 0)
+        return TARN_OK;
+    return tarn_store__local_error(errno, "sync the folder of", key);
+}
+
+static struct tarn_status *taken_by_folder(const char *key)
+{
+    return tarn_status_new(TARN_PATH_INVALID, "'%s' is a folder", key);
+}
+
+static bool is_folder_at(int folder, const char *name)
+{
+    struct stat st;
+    return fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode);
+}
+
+/* Errors of link that say for certain that no link was made. */
+static bool certainly_not(int error)
+{
+    switch (error) {
+    case EEXIST: case ENOSPC: case EDQUOT: case EACCES: case EPERM: case EROFS: case ENOENT:
+    case ENOTDIR: case EMLINK: case ENAMETOOLONG: case ELOOP: case EXDEV: case EINVAL:
+    case EOPNOTSUPP: case ENOSYS:
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* File systems without hard links still have a rename that doesn't replace. */
+static int give_name(struct draft *draft)
+{
+    if (linkat(draft->folder, draft->temporary, draft->folder, draft->name, 0) == 0)
+        return 0;
+    if (errno != EPERM && errno != EOPNOTSUPP && errno != ENOSYS)
+        return errno;
+    if (renameat2(draft->folder, draft->temporary, draft->folder, draft->name,
+                  RENAME_NOREPLACE) != 0)
+        return errno;
+    draft->temporary[0] = '\0';
+    return 0;
+}
+
+/* Over NFS a reply may be lost and the repetition answered with "exists" or an error: two names
+ * mean that the link is ours. */
+static bool has_two_names(const struct draft *draft)
+{
+    struct stat st;
+    return fstat(draft->file, &st) == 0 && st.st_nlink == 2;
+}
+
+/* Nobody yet, or *created; OUTCOME_UNKNOWN from where the name may be there and may not last. */
+static struct tarn_status *draft_claim(struct draft *draft, bool *created)
+{
+    *created = false;
+    TARN_TRY(draft_sync(draft));
+    int error = give_name(draft);
+    if (error != 0 && !has_two_names(draft)) {
+        if (!certainly_not(error))
+            return tarn_status_new(TARN_OUTCOME_UNKNOWN, "link '%s': %s", draft->key,
+                                   strerrordesc_np(error));
+        if (error != EEXIST)
+            return tarn_store__local_error(error, "link", draft->key);
+        if (is_folder_at(draft->folder, draft->name))
+            return taken_by_folder(draft->key);
+        /* The answer "somebody else's is there" must last as well. */
+        return sync_folder(draft->folder, draft->key);
+    }
+    if (draft->temporary[0] != '\0' && unlinkat(draft->folder, draft->temporary, 0) == 0)
+        draft->temporary[0] = '\0';
+    if (fsync(draft->folder) != 0)
+        return tarn_status_new(TARN_OUTCOME_UNKNOWN,
+                               "'%s' is there, but its folder can't be synced: %s", draft->key,
+                               strerrordesc_np(errno));
+    *created = true;
+    return TARN_OK;
+}
+
+/* For writers: their objects are named by uuid, so one that exists is an error. */
+static struct tarn_status *draft_publish(struct draft *draft)
+{
+    TARN_TRY(draft_sync(draft));
+    if (renameat2(draft->folder, draft->temporary, draft->folder, draft->name,
+                  RENAME_NOREPLACE) == 0) {
+        draft->temporary[0] = '\0';
+    } else if (errno == EINVAL || errno == ENOSYS) { /* NFS: link is there instead */
+        if (linkat(draft->folder, draft->temporary, draft->folder, draft->name, 0) != 0)
+            return tarn_store__local_error(errno, "link", draft->key);
+    } else {
+        if (errno == EEXIST)
+            return tarn_status_new(TARN_OBJECT_EXISTS, "'%s' is already there", draft->key);
+        return tarn_store__local_error(errno, "publish", draft->key);
+    }
+    struct tarn_status *status = sync_folder(draft->folder, draft->key);
+    if (status != TARN_OK)
+        unlinkat(draft->folder, draft->name, 0); /* nobody has been told its name */
+    return status;
+}
+
+/* ---- whole objects ---- */
+
+static struct tarn_status *local_put(void *self, struct tarn_op *op, const char *key,
+                                     struct tarn_slice body)
+{
+    TARN_OWN(draft_fini) struct draft draft;
+    TARN_TRY(draft_begin(&draft, self, key));
+    TARN_TRY(draft_write(&draft, body));
+    TARN_TRY(draft_sync(&draft));
+    if (renameat(draft.folder, draft.temporary, draft.folder, draft.name) != 0)
+        return tarn_store__local_error(errno, "replace", key);
+    draft.temporary[0] = '\0';
+    return sync_folder(draft.folder, key);
+}
+
+/* A look first: losers of a race then write nothing. *there: answered already. */
+static struct tarn_status *look_before(const struct local *local, const char *key, bool *there)
+{
+    struct stat st;
+    const char *name;
+    TARN_OWN(tarn_store__close_drop) int folder = -1;
+    *there = false;
+    struct tarn_status *status =
+        tarn_store__local_open_parent(local, key, false, &folder, &name);
+    if (tarn_status_reason(status) == TARN_OBJECT_NOT_FOUND) {
+        tarn_status_drop(&status);
+        return TARN_OK;
+    }
+    TARN_TRY(status);
+    if (fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW) != 0)
+        return TARN_OK; /* the attempt itself will say what is wrong */
+    *there = true;
+    return S_ISDIR(st.st_mode) ? taken_by_folder(key) : sync_folder(folder, key);
+}
+
+static struct tarn_status *local_put_if_absent(void *self, struct tarn_op *op, const char *key,
+                                               struct tarn_slice body, bool *created)
+{
+    bool there;
+    *created = false;
+    TARN_TRY(look_before(self, key, &there));
+    if (there)
+        return TARN_OK;
+    TARN_OWN(draft_fini) struct draft draft;
+    TARN_TRY(draft_begin(&draft, self, key));
+    TARN_TRY(draft_write(&draft, body));
+    return draft_claim(&draft, created);
+}
+
+/* Opens an object that is one; a folder or a pipe is none. */
+static struct tarn_status *open_object(const struct local *local, const char *key, int flags,
+                                       int *fd, struct stat *st)
+{
+    TARN_OWN(tarn_store__close_drop) int opened =
+        tarn_store__local_open_at(local, key, flags);
+    if (opened < 0)
+        return tarn_store__local_is_absent(errno)
+                   ? tarn_status_new(TARN_OBJECT_NOT_FOUND, "there is no object '%s'", key)
+                   : tarn_store__local_error(errno, "open", key);
+    if (fstat(opened, st) != 0)
+        return tarn_store__local_error(errno, "look at", key);
+    if (!S_ISREG(st->st_mode))
+        return tarn_status_new(TARN_OBJECT_NOT_FOUND, "'%s' is a %s, no object", key,
+                               S_ISDIR(st->st_mode) ? "folder" : "special file");
+    *fd = opened;
+    opened = -1;
+    return TARN_OK;
+}
+
+static struct tarn_status *read_fully(int fd, const char *key, int64_t offset, size_t size,
+                                      uint8_t *out, size_t *got)
+{
+    *got = 0;
+    while (*got < size) {
+        ssize_t n = pread(fd, out + *got, size - *got, offset + (int64_t)*got);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return tarn_store__local_error(errno, "read", key);
+        if (n == 0)
+            break;
+        *got += (size_t)n;
+    }
+    return TARN_OK;
+}
+
+static struct tarn_status *local_get(void *self, struct tarn_op *op, const char *key,
+                                     size_t size_max, struct tarn_buf *out)
+{
+    struct stat st;
+    size_t got;
+    TARN_OWN(tarn_store__close_drop) int fd = -1;
+    TARN_TRY(open_object(self, key, READ_FLAGS, &fd, &st));
+    if ((uint64_t)st.st_size > size_max)
+        return tarn_status_new(TARN_TOO_LARGE,
+                               "object '%s' has %" PRId64 " bytes, at most %zu are read", key,
+                               (int64_t)st.st_size, size_max);
+    tarn_buf_reserve(out, (size_t)st.st_size + 1);
+    TARN_TRY(read_fully(fd, key, 0, (size_t)st.st_size, out->data + out->size, &got));
+    out->size += got;
+    return TARN_OK;
+}
+
+static struct tarn_status *local_stat(void *self, struct tarn_op *op, const char *key, bool *found,
+                                      struct tarn_object *out)
+{
+    struct stat st;
+    TARN_OWN(tarn_store__close_drop) int fd = -1;
+    struct tarn_status *status = open_object(self, key, O_PATH, &fd, &st);
+    *found = status == TARN_OK;
+    if (tarn_status_reason(status) == TARN_OBJECT_NOT_FOUND) {
+        tarn_status_drop(&status);
+        return TARN_OK;
+    }
+    TARN_TRY(status);
+    out->size = st.st_size;
+    out->mtime_ms = tarn_store__mtime_ms(&st);
+    return TARN_OK;
+}
+
+/* Durable: what a roll-back removed must not come back after a loss of power. */
+static struct tarn_status *local_remove(void *self, struct tarn_op *op, const char *key)
+{
+    const char *name;
+    TARN_OWN(tarn_store__close_drop) int folder = -1;
+    struct tarn_status *status = tarn_store__local_open_parent(self, key, false, &folder, &name);
+    if (tarn_status_reason(status) == TARN_OBJECT_NOT_FOUND) {
+        tarn_status_drop(&status);
+        return TARN_OK;
+    }
+    TARN_TRY(status);
+    if (unlinkat(folder, name, 0) == 0)
+        return sync_folder(folder, key);
+    /* A folder is no object, so there was none to delete. */
+    if (tarn_store__local_is_absent(errno) || errno == EISDIR)
+        return TARN_OK;
+    return tarn_store__local_error(errno, "delete", key);
+}
+
+static struct tarn_status *local_move_folder(void *self, struct tarn_op *op, const char *from,
+                                             const char *to)
+{
+    const char *from_name, *to_name;
+    TARN_OWN(tarn_store__close_drop) int from_folder = -1;
+    TARN_OWN(tarn_store__close_drop) int to_folder = -1;
+    TARN_TRY(tarn_store__local_open_parent(self, from, false, &from_folder, &from_name));
+    if (!is_folder_at(from_folder, from_name))
+        return tarn_status_new(TARN_OBJECT_NOT_FOUND, "there is no folder '%s'", from);
+    TARN_TRY(tarn_store__local_open_parent(self, to, true, &to_folder, &to_name));
+    int failed = renameat2(from_folder, from_name, to_folder, to_name, RENAME_NOREPLACE);
+    /* Without the flag an empty folder would be replaced, which loses nothing; one that holds
+     * something is refused by the kernel. */
+    if (failed != 0 && (errno == EINVAL || errno == ENOSYS))
+        failed = renameat(from_folder, from_name, to_folder, to_name);
+    if (failed != 0 && (errno == EEXIST || errno == ENOTEMPTY))
+        return tarn_status_new(TARN_OBJECT_EXISTS, "'%s' is already there", to);
+    if (failed != 0)
+        return tarn_store__local_error(errno, "move the folder", from);
+    TARN_TRY(sync_folder(to_folder, to));
+    return sync_folder(from_folder, from);
+}
+
+/* ---- readers and writers ---- */
+
+struct reader {
+    int fd;
+    char *key; /* owned */
+};
+
+static struct tarn_status *local_open(void *self, struct tarn_op *op, const char *key, void **out,
+                                      int64_t *size)
+{
+    struct stat st;
+    int fd;
+    TARN_TRY(open_object(self, key, READ_FLAGS, &fd, &st));
+    struct reader *reader = tarn_calloc(1, sizeof *reader);
+    reader->fd = fd;
+    reader->key = tarn_strdup(key);
+    *size = st.st_size;
+    *out = reader;
+    return TARN_OK;
+}
+
+static struct tarn_status *local_read_at(void *self, struct tarn_op *op, int64_t offset,
+                                         size_t size, uint8_t *out, size_t *got)
+{
+    const struct reader *reader = self;
+    return read_fully(reader->fd, reader->key, offset, size, out, got);
+}
+
+static void local_reader_close(void *self)
+{
+    struct reader *reader = self;
+    close(reader->fd);
+    free(reader->key);
+    free(reader);
+}
+
+static struct tarn_status *local_create(void *self, struct tarn_op *op, const char *key, void **out)
+{
+    struct draft *draft = tarn_calloc(1, sizeof *draft);
+    struct tarn_status *status = draft_begin(draft, self, key);
+    if (status == TARN_OK && is_folder_at(draft->folder, draft->name))
+        status = taken_by_folder(key);
+    if (status != TARN_OK) {
+        draft_fini(draft);
+        free(draft);
+        return status;
+    }
+    *out = draft;
+    return TARN_OK;
+}
+
+static struct tarn_status *local_append(void *self, struct tarn_op *op, struct tarn_slice bytes)
+{
+    return draft_write(self, bytes);
+}
+
+static void local_abort(void *self)
+{
+    draft_fini(self);
+    free(self);
+}
+
+static struct tarn_status *local_finish(void *self, struct tarn_op *op)
+{
+    struct tarn_status *status = draft_publish(self);
+    local_abort(self);
+    return status;
+}
+
+/* ---- life ---- */
+
+static void local_close(void *self)
+{
+    struct local *local = self;
+    tarn_store__close_drop(&local->root);
+    free(local);
+}
+
+static const struct tarn_store_ops local_ops = {
+    .scheme = "file",
+    .get = local_get,
+    .stat = local_stat,
+    .put = local_put,
+    .put_if_absent = local_put_if_absent,
+    .remove = local_remove,
+    .list = tarn_store__local_list,
+    .move_folder = local_move_folder,
+    .prune = tarn_store__local_prune,
+    .open = local_open,
+    .read_at = local_read_at,
+    .reader_close = local_reader_close,
+    .create = local_create,
+    .append = local_append,
+    .finish = local_finish,
+    .abort = local_abort,
+    .close = local_close,
+};
+
+struct tarn_status *tarn_store__local_open(const char *path, struct tarn_store **out)
+{
+    int root;
+    TARN_TRY(tarn_store__local_open_root(path, &root));
+    struct local *local = tarn_calloc(1, sizeof *local);
+    local->root = root;
+    local->openat2 = true;
+    int probe = tarn_store__local_open_at(local, "", O_PATH | O_DIRECTORY);
+    local->openat2 = probe >= 0; /* old kernels say ENOSYS, some sandboxes EPERM */
+    tarn_store__close_drop(&probe);
+    *out = tarn_store_new(&local_ops, local);
+    return TARN_OK;
+}
+
+void tarn_store__local_without_openat2(struct tarn_store *store)
+{
+    tarn_assert(store->ops == &local_ops);
+    ((struct local *)store->self)->openat2 = false;
+}

@@ -1,0 +1,339 @@
+#include "store/store.h"
+
+#include "store/internal.h"
+
+/* As long as S3 would refuse it anyway or Linux would; a path of one call must stay below PATH_MAX. */
+#define KEY_SIZE_MAX ((size_t)3800)
+#define SEGMENT_SIZE_MAX ((size_t)255)
+
+struct tarn_store_reader {
+    struct tarn_store *store; /* shared */
+    void *driver;
+    int64_t size;
+};
+
+struct tarn_store_writer {
+    struct tarn_store *store; /* shared */
+    void *driver;
+};
+
+/* ---- keys ---- */
+
+static struct tarn_status *segment_check(const char *key, const char *segment, size_t size)
+{
+    if (size == 0)
+        return tarn_status_new(TARN_PATH_INVALID,
+                               "key '%s' has an empty segment (a slash too many)", key);
+    if ((size == 1 && segment[0] == '.') || (size == 2 && segment[0] == '.' && segment[1] == '.'))
+        return tarn_status_new(TARN_PATH_INVALID, "key '%s' has the segment '%.*s'", key, (int)size,
+                               segment);
+    if (size > SEGMENT_SIZE_MAX)
+        return tarn_status_new(TARN_PATH_INVALID,
+                               "a segment of key '%.64s...' has %zu bytes, at most %zu are possible",
+                               key, size, SEGMENT_SIZE_MAX);
+    return TARN_OK;
+}
+
+struct tarn_status *tarn_store__key_check(const char *key, bool may_be_root)
+{
+    size_t size = strnlen(key, KEY_SIZE_MAX + 1);
+    if (size == 0)
+        return may_be_root ? TARN_OK : tarn_status_new(TARN_PATH_INVALID, "the key is empty");
+    if (size > KEY_SIZE_MAX)
+        return tarn_status_new(TARN_PATH_INVALID,
+                               "key '%.64s...' is longer than the %zu bytes that are possible", key,
+                               KEY_SIZE_MAX);
+    if (!tarn_utf8_valid(tarn_slice_of(key, size)))
+        return tarn_status_new(TARN_PATH_INVALID, "the key is not UTF-8");
+    for (const char *segment = key;;) {
+        const char *end = strchrnul(segment, '/');
+        TARN_TRY(segment_check(key, segment, (size_t)(end - segment)));
+        if (*end == '\0')
+            return TARN_OK;
+        segment = end + 1;
+    }
+}
+
+/* What every call asks first: is the key one, and does the caller still want an answer? */
+static struct tarn_status *admit(struct tarn_op *op, const char *key, bool may_be_root)
+{
+    TARN_TRY(tarn_store__key_check(key, may_be_root));
+    return tarn_op_check(op);
+}
+
+static int compare_objects(const void *a, const void *b)
+{
+    return tarn_slice_compare(((const struct tarn_object *)a)->key,
+                              ((const struct tarn_object *)b)->key);
+}
+
+void tarn_store__sort(struct tarn_object *objects, size_t count)
+{
+    if (count > 1)
+        qsort(objects, count, sizeof *objects, compare_objects);
+}
+
+/* ---- life ---- */
+
+struct tarn_store *tarn_store_new(const struct tarn_store_ops *ops, void *self)
+{
+    struct tarn_store *store = tarn_calloc(1, sizeof *store);
+    store->ops = ops;
+    store->self = self;
+    store->uri = tarn_format("%s:", ops->scheme);
+    atomic_init(&store->ref_count, 1);
+    return store;
+}
+
+struct tarn_store *tarn_store_ref(struct tarn_store *store)
+{
+    int before = atomic_fetch_add_explicit(&store->ref_count, 1, memory_order_relaxed);
+    tarn_assert(before > 0);
+    return store;
+}
+
+void tarn_store_unref(struct tarn_store *store)
+{
+    if (store == NULL)
+        return;
+    int before = atomic_fetch_sub_explicit(&store->ref_count, 1, memory_order_acq_rel);
+    tarn_assert(before > 0);
+    if (before > 1)
+        return;
+    store->ops->close(store->self);
+    free(store->uri);
+    free(store);
+}
+
+void tarn_store_drop(struct tarn_store **store)
+{
+    tarn_store_unref(*store);
+    *store = NULL;
+}
+
+const char *tarn_store_uri(const struct tarn_store *store)
+{
+    return store->uri;
+}
+
+static void set_uri(struct tarn_store *store, const char *uri, size_t size)
+{
+    free(store->uri);
+    store->uri = tarn_slice_dup(tarn_slice_of(uri, size));
+}
+
+/* "file:///a/b" and Hadoop's "file:/a/b"; taken literally, nothing is percent-decoded. */
+static struct tarn_status *open_local(const char *uri, struct tarn_store **out)
+{
+    size_t size = strlen(uri);
+    while (size > 0 && uri[size - 1] == '/')
+        size--;
+    const char *path = uri + strlen("file:");
+    if (strncmp(path, "//", 2) == 0)
+        path += 2;
+    if (path[0] != '/' || (size_t)(path - uri) >= size)
+        return tarn_status_new(TARN_PATH_INVALID,
+                               "'%s' does not name a folder: expected file:///absolute/path", uri);
+    TARN_OWN(tarn_free_drop) char *folder =
+        tarn_slice_dup(tarn_slice_of(path, size - (size_t)(path - uri)));
+    TARN_TRY(tarn_store__local_open(folder, out));
+    set_uri(*out, uri, size);
+    return TARN_OK;
+}
+
+static struct tarn_status *open_driver(const char *uri, struct tarn_store **out)
+{
+    if (strncmp(uri, "file:", 5) == 0)
+        return open_local(uri, out);
+    if (strcmp(uri, "memory:") == 0) {
+        *out = tarn_store__memory_new();
+        return TARN_OK;
+    }
+    if (strncmp(uri, "s3:", 3) == 0 || strncmp(uri, "s3a:", 4) == 0 ||
+        strncmp(uri, "hdfs:", 5) == 0)
+        return tarn_status_new(TARN_UNIMPLEMENTED,
+                               "no driver for '%s' yet: use file:///absolute/path", uri);
+    return tarn_status_new(TARN_PATH_INVALID,
+                           "'%s' is no store: expected file:///absolute/path or memory:", uri);
+}
+
+struct tarn_status *tarn_store_open(const char *uri, struct tarn_store **out)
+{
+    TARN_OWN(tarn_store_drop) struct tarn_store *store = NULL;
+    TARN_TRY(open_driver(uri, &store));
+    const char *faults = getenv("TARN_STORE_FAULTS");
+    if (faults != NULL && faults[0] != '\0') {
+        TARN_OWN(tarn_store_drop) struct tarn_store *faulty = tarn_store_faulty_new(store);
+        TARN_TRY(tarn_store__faulty_parse(faulty, faults));
+        *out = tarn_move(faulty);
+        return TARN_OK;
+    }
+    *out = tarn_move(store);
+    return TARN_OK;
+}
+
+/* ---- objects ---- */
+
+struct tarn_status *tarn_store_get(struct tarn_store *s, struct tarn_op *op, const char *key,
+                                   struct tarn_buf *out)
+{
+    TARN_TRY(admit(op, key, false));
+    size_t size_before = out->size;
+    struct tarn_status *status = s->ops->get(s->self, op, key, TARN_STORE_GET_MAX, out);
+    if (status != TARN_OK)
+        out->size = size_before; /* nothing half read is left behind */
+    return status;
+}
+
+struct tarn_status *tarn_store_stat(struct tarn_store *s, struct tarn_op *op, const char *key,
+                                    bool *found, struct tarn_object *out)
+{
+    struct tarn_object object = {0};
+    TARN_TRY(admit(op, key, false));
+    TARN_TRY(s->ops->stat(s->self, op, key, found, &object));
+    object.key = tarn_slice_str(key);
+    if (*found && out != NULL)
+        *out = object;
+    return TARN_OK;
+}
+
+struct tarn_status *tarn_store_put(struct tarn_store *s, struct tarn_op *op, const char *key,
+                                   struct tarn_slice body)
+{
+    TARN_TRY(admit(op, key, false));
+    return s->ops->put(s->self, op, key, body);
+}
+
+struct tarn_status *tarn_store_put_if_absent(struct tarn_store *s, struct tarn_op *op,
+                                             const char *key, struct tarn_slice body, bool *created)
+{
+    TARN_TRY(admit(op, key, false));
+    return s->ops->put_if_absent(s->self, op, key, body, created);
+}
+
+struct tarn_status *tarn_store_remove(struct tarn_store *s, struct tarn_op *op, const char *key)
+{
+    TARN_TRY(admit(op, key, false));
+    return s->ops->remove(s->self, op, key);
+}
+
+struct tarn_status *tarn_store_list(struct tarn_store *s, struct tarn_op *op, const char *prefix,
+                                    bool recursive, struct tarn_object **out, size_t *count)
+{
+    TARN_TRY(admit(op, prefix, true));
+    return s->ops->list(s->self, op, prefix, recursive, out, count);
+}
+
+struct tarn_status *tarn_store_move_folder(struct tarn_store *s, struct tarn_op *op,
+                                           const char *from, const char *to)
+{
+    TARN_TRY(admit(op, from, false));
+    TARN_TRY(tarn_store__key_check(to, false));
+    size_t from_size = strlen(from);
+    if (strncmp(from, to, from_size) == 0 && (to[from_size] == '/' || to[from_size] == '\0'))
+        return tarn_status_new(TARN_PATH_INVALID, "folder '%s' can't be moved into itself, to '%s'",
+                               from, to);
+    return s->ops->move_folder(s->self, op, from, to);
+}
+
+struct tarn_status *tarn_store_prune(struct tarn_store *s, struct tarn_op *op, const char *key)
+{
+    TARN_TRY(admit(op, key, true));
+    return s->ops->prune(s->self, op, key);
+}
+
+/* ---- readers ---- */
+
+struct tarn_status *tarn_store_reader_open(struct tarn_store *s, struct tarn_op *op,
+                                           const char *key, struct tarn_store_reader **out)
+{
+    void *driver = NULL;
+    int64_t size = 0;
+    TARN_TRY(admit(op, key, false));
+    TARN_TRY(s->ops->open(s->self, op, key, &driver, &size));
+    struct tarn_store_reader *reader = tarn_calloc(1, sizeof *reader);
+    reader->store = tarn_store_ref(s);
+    reader->driver = driver;
+    reader->size = size;
+    *out = reader;
+    return TARN_OK;
+}
+
+int64_t tarn_store_reader_size(const struct tarn_store_reader *reader)
+{
+    return reader->size;
+}
+
+struct tarn_status *tarn_store_reader_read_at(struct tarn_store_reader *reader, struct tarn_op *op,
+                                              int64_t offset, size_t size, uint8_t *out,
+                                              size_t *got)
+{
+    TARN_TRY(tarn_op_check(op));
+    /* The offset often comes out of the file itself. */
+    if (offset < 0)
+        return tarn_status_new(TARN_INVALID_ARGUMENT, "read at the negative offset %" PRId64,
+                               offset);
+    *got = 0;
+    if (offset >= reader->size || size == 0)
+        return TARN_OK;
+    uint64_t rest = (uint64_t)(reader->size - offset);
+    if (size > rest)
+        size = (size_t)rest;
+    return reader->store->ops->read_at(reader->driver, op, offset, size, out, got);
+}
+
+void tarn_store_reader_close(struct tarn_store_reader *reader)
+{
+    if (reader == NULL)
+        return;
+    reader->store->ops->reader_close(reader->driver);
+    tarn_store_unref(reader->store);
+    free(reader);
+}
+
+/* ---- writers ---- */
+
+struct tarn_status *tarn_store_writer_open(struct tarn_store *s, struct tarn_op *op,
+                                           const char *key, struct tarn_store_writer **out)
+{
+    void *driver = NULL;
+    TARN_TRY(admit(op, key, false));
+    TARN_TRY(s->ops->create(s->self, op, key, &driver));
+    struct tarn_store_writer *writer = tarn_calloc(1, sizeof *writer);
+    writer->store = tarn_store_ref(s);
+    writer->driver = driver;
+    *out = writer;
+    return TARN_OK;
+}
+
+struct tarn_status *tarn_store_writer_append(struct tarn_store_writer *writer, struct tarn_op *op,
+                                             struct tarn_slice bytes)
+{
+    TARN_TRY(tarn_op_check(op));
+    return writer->store->ops->append(writer->driver, op, bytes);
+}
+
+static void writer_free(struct tarn_store_writer *writer)
+{
+    tarn_store_unref(writer->store);
+    free(writer);
+}
+
+struct tarn_status *tarn_store_writer_finish(struct tarn_store_writer *consumed, struct tarn_op *op)
+{
+    struct tarn_status *status = tarn_op_check(op);
+    if (status != TARN_OK)
+        consumed->store->ops->abort(consumed->driver);
+    else
+        status = consumed->store->ops->finish(consumed->driver, op);
+    writer_free(consumed);
+    return status;
+}
+
+void tarn_store_writer_abort(struct tarn_store_writer *consumed)
+{
+    if (consumed == NULL)
+        return;
+    consumed->store->ops->abort(consumed->driver);
+    writer_free(consumed);
+}
