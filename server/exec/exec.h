@@ -26,7 +26,8 @@ typedef void (*tarn_job_fn)(void *arg);
 
 /* core_count: threads that run at once; thread_max: with those that wait. */
 struct tarn_exec *tarn_exec_new(int core_count, int thread_max);
-/* Runs what was posted, refuses nothing that running jobs post, joins all threads. */
+/* Runs what was posted, refuses nothing that running jobs post, joins all threads. No timer fires and
+ * no child is watched any more; cancel timers before. */
 void tarn_exec_free(struct tarn_exec *exec);
 
 void tarn_exec_post(struct tarn_exec *exec, tarn_job_fn fn, void *arg);
@@ -37,8 +38,10 @@ void tarn_mailbox_free(struct tarn_mailbox *mailbox);
 void tarn_mailbox_post(struct tarn_mailbox *mailbox, tarn_job_fn fn, void *arg);
 /* Posts and waits until it ran (the caller's thread counts as waiting). Not from the same mailbox. */
 void tarn_mailbox_call(struct tarn_mailbox *mailbox, tarn_job_fn fn, void *arg);
+size_t tarn_mailbox_count(struct tarn_mailbox *mailbox); /* jobs not yet begun */
 void tarn_assert_owner(const struct tarn_mailbox *mailbox); /* the caller runs one of its jobs */
 void tarn_assert_may_wait(void);                            /* not on a loop or gRPC thread */
+void tarn_exec_mark_loop_thread(void); /* this thread must not wait from now on */
 
 /* Around waits longer than a disk's: lets the pool start another thread meanwhile. Nests. */
 void tarn_exec_wait_begin(void);
@@ -47,7 +50,8 @@ void tarn_exec_wait_end(void);
 /* repeat_ms 0: once. The job is posted to the pool; the handle is the caller's to cancel. */
 struct tarn_timer *tarn_timer_new(struct tarn_exec *exec, int64_t after_ms, int64_t repeat_ms,
                                   tarn_job_fn fn, void *arg);
-void tarn_timer_cancel(struct tarn_timer *timer); /* waits for a running one; frees. NULL is fine */
+void tarn_timer_cancel(struct tarn_timer *timer); /* waits for a running one (not in its own
+                                                   * job, where it is fine too); frees; NULL is fine */
 
 /* Signals of the process: block them in all threads first (tarn_signals_block in main, before any
  * thread), then the loop delivers each as a job. SIGPIPE is ignored. */
@@ -59,10 +63,17 @@ struct tarn_child_spec {
     const char *const *argv;        /* NULL terminated; argv[0] is the path */
     const char *const *environment; /* NULL: this process' */
     int64_t memory_max_bytes;       /* RLIMIT_DATA of the child; 0: none */
-    bool die_with_parent;           /* ended when this process ends, however that is */
+    bool die_with_parent;           /* killed when this process ends, however that is */
 };
+/* The two wishes travel as variables TARN_MEMORY_MAX and TARN_PARENT_PID (posix_spawn can't set
+ * them without a race), and the child's main obeys them first thing: */
+void tarn_die_with_parent(void); /* nothing without the variable */
+TARN_MUST struct tarn_status *tarn_limit_memory(void); /* OK without the variable */
+
 typedef void (*tarn_child_ended_fn)(void *arg, pid_t pid, int wait_status);
-/* posix_spawn; signals reset. `ended` runs as a job exactly once. */
+/* posix_spawn; signals reset, own process group, standard input empty. `ended` runs as a job exactly
+ * once, unless tarn_exec_free comes first. The kernel takes the end of the calling *thread* for the
+ * parent's: call it on main's or a pool thread, which live as long as the tarn_exec. */
 TARN_MUST struct tarn_status *tarn_child_start(struct tarn_exec *exec,
                                                const struct tarn_child_spec *spec,
                                                tarn_child_ended_fn ended, void *arg, pid_t *out);

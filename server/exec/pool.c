@@ -1,0 +1,192 @@
+#include "exec/internal.h"
+
+#include <stdlib.h>
+
+/*
+ * Three numbers, guarded by lock, say what the threads do: running (in a job), waiting (in a job,
+ * between wait_begin and wait_end) and idle (in pthread_cond_wait).
+ *
+ * P1  A queued job is taken as soon as running < core_count, if a thread is idle or may be made.
+ * P2  Whoever changes that condition calls wake(): post, a thread that took a job while more are
+ *     queued, one that ended a job, and wait_begin.
+ * P3  A thread that comes back from a wait is never held up: running may exceed core_count then,
+ *     until jobs end.
+ */
+struct tarn_exec {
+    pthread_mutex_t lock;
+    pthread_cond_t work;
+    struct tarn_exec__queue queue;
+    int core_count;
+    int thread_max;
+    int running;
+    int waiting;
+    int idle;
+    int thread_count;
+    bool stopping;
+    pthread_t *threads; /* thread_max of them */
+    struct tarn_exec__loop *loop;
+};
+
+static _Thread_local struct tarn_exec *my_exec; /* of a pool thread */
+static _Thread_local int my_wait_depth;
+
+void tarn_exec__queue_put(struct tarn_exec__queue *queue, tarn_job_fn fn, void *arg)
+{
+    struct tarn_exec__job *job = tarn_alloc(sizeof *job);
+    *job = (struct tarn_exec__job){.fn = fn, .arg = arg};
+    if (queue->first == NULL)
+        queue->tail = &queue->first;
+    *queue->tail = job;
+    queue->tail = &job->next;
+    queue->count++;
+}
+
+bool tarn_exec__queue_take(struct tarn_exec__queue *queue, tarn_job_fn *fn, void **arg)
+{
+    struct tarn_exec__job *job = queue->first;
+    if (job == NULL)
+        return false;
+    queue->first = job->next;
+    queue->count--;
+    *fn = job->fn;
+    *arg = job->arg;
+    free(job);
+    return true;
+}
+
+static bool may_take(const struct tarn_exec *exec)
+{
+    return exec->queue.first != NULL && exec->running < exec->core_count;
+}
+
+static bool is_over(const struct tarn_exec *exec)
+{
+    return exec->stopping && exec->queue.first == NULL && exec->running == 0 && exec->waiting == 0;
+}
+
+static void *run_thread(void *arg);
+
+/* Under the lock: somebody takes the next job, if there is one and it may run (P1). */
+static void wake(struct tarn_exec *exec)
+{
+    if (!may_take(exec))
+        return;
+    if (exec->idle > 0) {
+        pthread_cond_signal(&exec->work);
+        return;
+    }
+    if (exec->thread_count == exec->thread_max)
+        return;
+    if (pthread_create(&exec->threads[exec->thread_count], NULL, run_thread, exec) == 0)
+        exec->thread_count++;
+    else
+        tarn_assert(exec->thread_count > 0); /* else the job would never run */
+}
+
+static void *run_thread(void *arg)
+{
+    struct tarn_exec *exec = arg;
+    my_exec = exec;
+    pthread_setname_np(pthread_self(), "tarn-pool");
+
+    pthread_mutex_lock(&exec->lock);
+    while (!is_over(exec)) {
+        if (!may_take(exec)) {
+            exec->idle++;
+            pthread_cond_wait(&exec->work, &exec->lock);
+            exec->idle--;
+            continue;
+        }
+        tarn_job_fn fn = NULL;
+        void *job_arg = NULL;
+        tarn_exec__queue_take(&exec->queue, &fn, &job_arg);
+        exec->running++;
+        wake(exec);
+        pthread_mutex_unlock(&exec->lock);
+        fn(job_arg);
+        tarn_assert(my_wait_depth == 0); /* each wait_begin had its wait_end */
+        pthread_mutex_lock(&exec->lock);
+        exec->running--;
+    }
+    pthread_cond_broadcast(&exec->work);
+    pthread_mutex_unlock(&exec->lock);
+    return NULL;
+}
+
+struct tarn_exec *tarn_exec_new(int core_count, int thread_max)
+{
+    struct tarn_exec *exec = tarn_calloc(1, sizeof *exec);
+    pthread_mutex_init(&exec->lock, NULL);
+    pthread_cond_init(&exec->work, NULL);
+    exec->core_count = TARN_MAX(core_count, 1);
+    exec->thread_max = TARN_MAX(thread_max, exec->core_count);
+    exec->threads = tarn_calloc((size_t)exec->thread_max, sizeof *exec->threads);
+    exec->loop = tarn_exec__loop_start(exec);
+    return exec;
+}
+
+void tarn_exec_free(struct tarn_exec *exec)
+{
+    if (exec == NULL)
+        return;
+    tarn_assert(my_exec != exec);
+    tarn_exec__loop_stop(exec->loop);
+
+    pthread_mutex_lock(&exec->lock);
+    exec->stopping = true;
+    pthread_cond_broadcast(&exec->work);
+    /* Threads may still be made while running jobs wait: join by number, not by a count taken now. */
+    for (int i = 0; i < exec->thread_count; i++) {
+        pthread_t thread = exec->threads[i];
+        pthread_mutex_unlock(&exec->lock);
+        pthread_join(thread, NULL);
+        pthread_mutex_lock(&exec->lock);
+    }
+    tarn_assert(exec->queue.first == NULL);
+    pthread_mutex_unlock(&exec->lock);
+
+    tarn_exec__loop_free(exec->loop);
+    pthread_cond_destroy(&exec->work);
+    pthread_mutex_destroy(&exec->lock);
+    free(exec->threads);
+    free(exec);
+}
+
+void tarn_exec_post(struct tarn_exec *exec, tarn_job_fn fn, void *arg)
+{
+    pthread_mutex_lock(&exec->lock);
+    tarn_exec__queue_put(&exec->queue, fn, arg);
+    wake(exec);
+    pthread_mutex_unlock(&exec->lock);
+}
+
+struct tarn_exec__loop *tarn_exec__loop_of(struct tarn_exec *exec)
+{
+    return exec->loop;
+}
+
+void tarn_exec_wait_begin(void)
+{
+    struct tarn_exec *exec = my_exec;
+    if (exec == NULL || my_wait_depth++ > 0)
+        return;
+    pthread_mutex_lock(&exec->lock);
+    exec->running--;
+    exec->waiting++;
+    wake(exec);
+    pthread_mutex_unlock(&exec->lock);
+}
+
+void tarn_exec_wait_end(void)
+{
+    struct tarn_exec *exec = my_exec;
+    if (exec == NULL)
+        return;
+    tarn_assert(my_wait_depth > 0);
+    if (--my_wait_depth > 0)
+        return;
+    pthread_mutex_lock(&exec->lock);
+    exec->waiting--;
+    exec->running++; /* P3 */
+    pthread_mutex_unlock(&exec->lock);
+}
