@@ -1,0 +1,37 @@
+/*
+ * Shared between the files of room state only. RocksDB's header is seen here and nowhere else.
+ */
+#ifndef TARN_STATE_INTERNAL_H
+#define TARN_STATE_INTERNAL_H
+
+#include <rocksdb/c.h>
+#include <stdatomic.h>
+
+#include "state/state.h"
+
+/* What the families' contents mean; raised with every change that an older program would misread. */
+#define TARN_STATE_FORMAT 1
+
+struct tarn_state {
+    char *folder;     /* owned */
+    int holder;       /* the lock that says who has the folder; -1: none */
+    rocksdb_t *db;
+    rocksdb_options_t *options;
+    rocksdb_readoptions_t *read;
+    rocksdb_writeoptions_t *write;
+    rocksdb_writeoptions_t *write_synced;
+    rocksdb_column_family_handle_t *families[TARN_FAMILY_COUNT];
+    rocksdb_column_family_handle_t *unnamed; /* RocksDB's own "default"; holds nothing */
+    atomic_int iterator_count;
+};
+
+/* RocksDB's text as a status; frees it. NULL is success. `what` is the verb, "open". */
+TARN_MUST struct tarn_status *tarn_state__error(const struct tarn_state *state, char *consumed,
+                                                const char *what);
+
+/* Takes the folder for this process or says who has it: DATA_DIR_HELD. */
+TARN_MUST struct tarn_status *tarn_state__hold(const char *folder, int *holder);
+
+rocksdb_options_t *tarn_state__options(void);
+
+#endif

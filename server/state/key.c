@@ -1,0 +1,78 @@
+#include "state/state.h"
+
+/* Strings inside a key: a zero byte is written 00 ff, the end 00 00, so that a shorter string comes
+ * first and whatever follows it in the key doesn't mix with it. */
+#define ESCAPE 0x00
+#define ESCAPED_ZERO 0xff
+#define END 0x00
+
+void tarn_key_add_u64(struct tarn_buf *key, uint64_t value)
+{
+    uint8_t bytes[8];
+    for (int i = 7; i >= 0; i--, value >>= 8)
+        bytes[i] = (uint8_t)value;
+    tarn_buf_add(key, bytes, sizeof bytes);
+}
+
+void tarn_key_add_i64(struct tarn_buf *key, int64_t value)
+{
+    tarn_key_add_u64(key, (uint64_t)value ^ (UINT64_C(1) << 63));
+}
+
+void tarn_key_add_bytes(struct tarn_buf *key, struct tarn_slice bytes)
+{
+    while (bytes.size > 0) {
+        const uint8_t *zero = memchr(bytes.data, ESCAPE, bytes.size);
+        size_t plain = zero == NULL ? bytes.size : (size_t)(zero - bytes.data);
+        tarn_buf_add(key, bytes.data, plain);
+        if (zero == NULL)
+            break;
+        tarn_buf_add_byte(key, ESCAPE);
+        tarn_buf_add_byte(key, ESCAPED_ZERO);
+        bytes = tarn_slice_of(zero + 1, bytes.size - plain - 1);
+    }
+    tarn_buf_add_byte(key, ESCAPE);
+    tarn_buf_add_byte(key, END);
+}
+
+bool tarn_key_take_u64(struct tarn_slice *key, uint64_t *out)
+{
+    uint64_t value = 0;
+    if (key->size < 8)
+        return false;
+    for (int i = 0; i < 8; i++)
+        value = value << 8 | key->data[i];
+    *key = tarn_slice_of(key->data + 8, key->size - 8);
+    *out = value;
+    return true;
+}
+
+bool tarn_key_take_i64(struct tarn_slice *key, int64_t *out)
+{
+    uint64_t value;
+    if (!tarn_key_take_u64(key, &value))
+        return false;
+    *out = (int64_t)(value ^ (UINT64_C(1) << 63));
+    return true;
+}
+
+bool tarn_key_take_bytes(struct tarn_slice *key, struct tarn_buf *out)
+{
+    size_t size_before = out->size;
+    struct tarn_slice rest = *key;
+    while (rest.size > 0) {
+        const uint8_t *mark = memchr(rest.data, ESCAPE, rest.size);
+        size_t plain = mark == NULL ? rest.size : (size_t)(mark - rest.data);
+        if (rest.size - plain < 2 || (mark[1] != END && mark[1] != ESCAPED_ZERO))
+            break;
+        tarn_buf_add(out, rest.data, plain);
+        rest = tarn_slice_of(mark + 2, rest.size - plain - 2);
+        if (mark[1] == END) {
+            *key = rest;
+            return true;
+        }
+        tarn_buf_add_byte(out, 0);
+    }
+    out->size = size_before; /* malformed: nothing taken, nothing given */
+    return false;
+}

@@ -1,0 +1,177 @@
+#include "state/state.h"
+
+#include "state/internal.h"
+
+struct tarn_state_batch {
+    rocksdb_writebatch_t *writes;
+};
+
+struct tarn_state_iterator {
+    struct tarn_state *state; /* borrowed: it outlives its iterators */
+    rocksdb_iterator_t *it;
+    rocksdb_readoptions_t *read;
+    struct tarn_buf lower; /* RocksDB keeps pointers to the bounds */
+    struct tarn_buf upper;
+    bool on_next;          /* standing on what the next call of next yields */
+};
+
+static const char *chars(struct tarn_slice s)
+{
+    return s.size == 0 ? "" : (const char *)s.data;
+}
+
+struct tarn_status *tarn_state_get(struct tarn_state *state, enum tarn_family family,
+                                   struct tarn_slice key, bool *found, struct tarn_buf *out)
+{
+    char *error = NULL;
+    size_t size = 0;
+    *found = false;
+    rocksdb_pinnableslice_t *value = rocksdb_get_pinned_cf(
+        state->db, state->read, state->families[family], chars(key), key.size, &error);
+    TARN_TRY(tarn_state__error(state, error, "read"));
+    if (value == NULL)
+        return TARN_OK;
+    const char *data = rocksdb_pinnableslice_value(value, &size);
+    tarn_buf_add(out, data, size);
+    *found = true;
+    rocksdb_pinnableslice_destroy(value);
+    return TARN_OK;
+}
+
+/* ---- batches ---- */
+
+struct tarn_state_batch *tarn_state_batch_new(void)
+{
+    struct tarn_state_batch *batch = tarn_calloc(1, sizeof *batch);
+    batch->writes = rocksdb_writebatch_create();
+    return batch;
+}
+
+void tarn_state_batch_free(struct tarn_state_batch *batch)
+{
+    if (batch == NULL)
+        return;
+    rocksdb_writebatch_destroy(batch->writes);
+    free(batch);
+}
+
+void tarn_state_batch_drop(struct tarn_state_batch **batch)
+{
+    tarn_state_batch_free(*batch);
+    *batch = NULL;
+}
+
+void tarn_state_batch_put(struct tarn_state_batch *batch, struct tarn_state *state,
+                          enum tarn_family family, struct tarn_slice key, struct tarn_slice value)
+{
+    rocksdb_writebatch_put_cf(batch->writes, state->families[family], chars(key), key.size,
+                              chars(value), value.size);
+}
+
+void tarn_state_batch_remove(struct tarn_state_batch *batch, struct tarn_state *state,
+                             enum tarn_family family, struct tarn_slice key)
+{
+    rocksdb_writebatch_delete_cf(batch->writes, state->families[family], chars(key), key.size);
+}
+
+void tarn_state_batch_remove_range(struct tarn_state_batch *batch, struct tarn_state *state,
+                                   enum tarn_family family, struct tarn_slice from,
+                                   struct tarn_slice to)
+{
+    if (tarn_slice_compare(from, to) >= 0) /* an empty range; RocksDB would refuse the batch */
+        return;
+    rocksdb_writebatch_delete_range_cf(batch->writes, state->families[family], chars(from),
+                                       from.size, chars(to), to.size);
+}
+
+struct tarn_status *tarn_state_write(struct tarn_state *state, struct tarn_state_batch *batch,
+                                     bool synced)
+{
+    char *error = NULL;
+    rocksdb_write(state->db, synced ? state->write_synced : state->write, batch->writes, &error);
+    return tarn_state__error(state, error, "write");
+}
+
+/* ---- iterators ---- */
+
+/* The first key after all that begin with `prefix`; false: there is none (all ff). */
+static bool after_prefix(struct tarn_slice prefix, struct tarn_buf *out)
+{
+    while (prefix.size > 0 && prefix.data[prefix.size - 1] == 0xff)
+        prefix.size--;
+    if (prefix.size == 0)
+        return false;
+    tarn_buf_add(out, prefix.data, prefix.size);
+    out->data[out->size - 1]++;
+    return true;
+}
+
+struct tarn_state_iterator *tarn_state_iterator_new(struct tarn_state *state,
+                                                    enum tarn_family family,
+                                                    struct tarn_slice prefix)
+{
+    struct tarn_state_iterator *it = tarn_calloc(1, sizeof *it);
+    it->state = state;
+    it->read = rocksdb_readoptions_create();
+    if (prefix.size > 0) {
+        tarn_buf_add(&it->lower, prefix.data, prefix.size);
+        rocksdb_readoptions_set_iterate_lower_bound(it->read, (const char *)it->lower.data,
+                                                    it->lower.size);
+    }
+    if (after_prefix(prefix, &it->upper))
+        rocksdb_readoptions_set_iterate_upper_bound(it->read, (const char *)it->upper.data,
+                                                    it->upper.size);
+    it->it = rocksdb_create_iterator_cf(state->db, it->read, state->families[family]);
+    rocksdb_iter_seek_to_first(it->it);
+    it->on_next = true;
+    atomic_fetch_add(&state->iterator_count, 1);
+    return it;
+}
+
+void tarn_state_iterator_seek(struct tarn_state_iterator *it, struct tarn_slice key)
+{
+    rocksdb_iter_seek(it->it, chars(key), key.size); /* before the prefix: its first key */
+    it->on_next = true;
+}
+
+bool tarn_state_iterator_next(struct tarn_state_iterator *it, struct tarn_slice *key,
+                              struct tarn_slice *value)
+{
+    size_t size = 0;
+    if (!it->on_next && rocksdb_iter_valid(it->it))
+        rocksdb_iter_next(it->it);
+    it->on_next = false;
+    if (!rocksdb_iter_valid(it->it))
+        return false;
+    const char *data = rocksdb_iter_key(it->it, &size);
+    *key = tarn_slice_of(data, size);
+    data = rocksdb_iter_value(it->it, &size);
+    *value = tarn_slice_of(data, size);
+    return true;
+}
+
+/* An error looks like the end until this is asked. */
+struct tarn_status *tarn_state_iterator_error(struct tarn_state_iterator *it)
+{
+    char *error = NULL;
+    rocksdb_iter_get_error(it->it, &error);
+    return tarn_state__error(it->state, error, "read");
+}
+
+void tarn_state_iterator_free(struct tarn_state_iterator *it)
+{
+    if (it == NULL)
+        return;
+    rocksdb_iter_destroy(it->it);
+    rocksdb_readoptions_destroy(it->read);
+    tarn_buf_drop(&it->lower);
+    tarn_buf_drop(&it->upper);
+    atomic_fetch_sub(&it->state->iterator_count, 1);
+    free(it);
+}
+
+void tarn_state_iterator_drop(struct tarn_state_iterator **it)
+{
+    tarn_state_iterator_free(*it);
+    *it = NULL;
+}
