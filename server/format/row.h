@@ -13,7 +13,8 @@
 
 #define TARN_ROW_EMPTY_SIZE 12 /* the serialized row without fields */
 
-/* Appends the row proper. All types, nested ones included. */
+/* Appends the row proper. All types, nested ones included. A row is less than 2 GiB: who lets values in
+ * holds their sizes against a limit. */
 void tarn_row_encode(const struct tarn_type *const *types, const struct tarn_value *values,
                      size_t count, struct tarn_buf *out);
 /* Appends arity and row. */
@@ -30,7 +31,11 @@ int32_t tarn_row_hash(struct tarn_slice row); /* of the row proper, size a multi
 int32_t tarn_bytes_hash(struct tarn_slice bytes); /* Paimon's variant for any size */
 
 enum tarn_bucket_function { TARN_BUCKET_DEFAULT, TARN_BUCKET_MOD, TARN_BUCKET_HIVE };
-/* The bucket of a row of bucket key values, 0 .. bucket_count - 1. */
+/* May the function hash columns of these types? mod: one INT or BIGINT; hive: no timestamps. Whoever
+ * takes a bucket key from a user or a file asks first. */
+bool tarn_bucket_takes(enum tarn_bucket_function function, const struct tarn_type *const *types,
+                       size_t count);
+/* The bucket of a row of bucket key values, 0 .. bucket_count - 1 (bucket_count > 0). */
 int32_t tarn_bucket_of(enum tarn_bucket_function function, const struct tarn_type *const *types,
                        const struct tarn_value *values, size_t count, int32_t bucket_count);
 

@@ -19,9 +19,10 @@ struct tarn_value {
         double real;              /* FLOAT, DOUBLE */
         __int128 decimal;         /* DECIMAL, unscaled */
         struct { int64_t ms; int32_t ns; } time; /* TIMESTAMP(_LTZ) */
-        struct tarn_slice bytes;  /* CHAR, VARCHAR, BINARY, VARBINARY, BLOB */
+        struct tarn_slice bytes;  /* CHAR, VARCHAR, BINARY, VARBINARY, BLOB, GEOMETRY, GEOGRAPHY;
+                                     VARIANT: as a row holds it (value's size, value, metadata) */
         struct { const struct tarn_value *items; const struct tarn_value *keys; size_t count; } list;
-                                  /* ARRAY, ROW: items; MAP, MULTISET: keys and items */
+                                  /* ARRAY, VECTOR, ROW: items; MAP, MULTISET: keys and items */
     };
 };
 
