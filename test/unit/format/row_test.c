@@ -242,10 +242,11 @@ TARN_TEST(row, two_hundred_columns)
 {
     TARN_OWN(tarn_buf_drop) struct tarn_buf row = {0};
     const struct tarn_type *types[200];
+    const struct tarn_type *integer = T(INT);
     struct tarn_value in[200], out[200];
 
     for (int i = 0; i < 200; i++) {
-        types[i] = T(INT);
+        types[i] = integer;
         in[i] = i % 3 == 0 ? V_NULL : V_INT(i - 100);
     }
     tarn_row_serialize(types, in, 200, &row);
@@ -261,11 +262,12 @@ TARN_TEST(row, two_hundred_columns)
 TARN_TEST(row, bit_set_grows_after_56_columns)
 {
     const struct tarn_type *types[121];
+    const struct tarn_type *bigint = T(BIGINT);
     struct tarn_value in[121] = {V_INT(0)};
     const struct { size_t count, size; } cases[] = {{56, 8}, {57, 16}, {120, 16}, {121, 24}};
 
     for (size_t i = 0; i < 121; i++)
-        types[i] = T(BIGINT);
+        types[i] = bigint;
     for (size_t i = 0; i < TARN_COUNT_OF(cases); i++) {
         TARN_OWN(tarn_buf_drop) struct tarn_buf row = {0};
         tarn_row_encode(types, in, cases[i].count, &row);

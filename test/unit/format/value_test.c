@@ -303,7 +303,7 @@ TARN_TEST(value, prints_the_impossible)
     printed(t, T(DATE), &v);
     v = (struct tarn_value){.time = {.ms = INT64_MIN, .ns = 999999}};
     printed(t, T(TIMESTAMP), &v);
-    v = (struct tarn_value){.decimal = (__int128)1 << 127};
+    v = (struct tarn_value){.decimal = (__int128)((unsigned __int128)1 << 127)};
     expect_str(printed(t, type_of(TARN_TYPE_DECIMAL, 38, 38), &v),
                "-1.70141183460469231731687303715884105728");
 }
