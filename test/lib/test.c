@@ -86,8 +86,9 @@ void tarn_expect_int(int64_t got, int64_t want, const char *what, const char *fi
 void tarn_expect_uint(uint64_t got, uint64_t want, const char *what, const char *file, int line)
 {
     if (got != want)
-        tarn_test_fail(file, line, "%s is %" PRIu64 " (0x%" PRIx64 "), expected %" PRIu64
-                       " (0x%" PRIx64 ")", what, got, got, want, want);
+        tarn_test_fail(file, line,
+                       "%s is %" PRIu64 " (0x%" PRIx64 "), expected %" PRIu64 " (0x%" PRIx64 ")",
+                       what, got, got, want, want);
 }
 
 /* Bitwise, but any NaN equals any other. */
@@ -224,8 +225,8 @@ const char *tarn_test_dir(struct tarn_test *t)
     return path;
 }
 
-static int remove_entry(const char *path, const struct stat *info TARN_UNUSED,
-                        int type TARN_UNUSED, struct FTW *where TARN_UNUSED)
+static int remove_entry(const char *path, const struct stat *info TARN_UNUSED, int type TARN_UNUSED,
+                        struct FTW *where TARN_UNUSED)
 {
     return remove(path);
 }
@@ -380,8 +381,9 @@ static void choose_seed(void)
     struct timespec now;
 
     clock_gettime(CLOCK_REALTIME, &now);
-    seed = text != NULL && text[0] != '\0' ? strtoull(text, NULL, 0)
-                                           : (uint64_t)now.tv_sec * 1000003u ^ (uint64_t)now.tv_nsec;
+    seed = text != NULL && text[0] != '\0'
+               ? strtoull(text, NULL, 0)
+               : (uint64_t)now.tv_sec * 1000003u ^ (uint64_t)now.tv_nsec;
 }
 
 int main(int argc, char **argv)

@@ -79,7 +79,8 @@ void tarn_test_register(struct tarn_test_entry *entry);
 #define expect_double(got, want) tarn_expect_double((got), (want), #got, __FILE__, __LINE__)
 #define expect_str(got, want) tarn_expect_str((got), (want), #got, __FILE__, __LINE__)
 /* A slice against a C string, a slice against a slice, a text that must contain another. */
-#define expect_slice(got, want) tarn_expect_slice((got), tarn_slice_str(want), #got, __FILE__, __LINE__)
+#define expect_slice(got, want)                                                                    \
+    tarn_expect_slice((got), tarn_slice_str(want), #got, __FILE__, __LINE__)
 #define expect_bytes(got, want) tarn_expect_slice((got), (want), #got, __FILE__, __LINE__)
 #define expect_contains(got, part) tarn_expect_contains((got), (part), #got, __FILE__, __LINE__)
 /* Fails with a message of its own. */
