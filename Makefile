@@ -35,7 +35,6 @@ CFLAGS    = -std=gnu11 -fPIE -pthread $(OPT) $(HARDEN) $(WARN) $(SANITIZE)
 CXXFLAGS  = -std=c++20 -fPIC -pthread $(OPT) $(HARDEN) $(CXXWARN) $(SANITIZE)
 LDFLAGS   = -pthread -pie -Wl,-z,relro,-z,now,-z,noexecstack $(SANITIZE)
 LD        = $(CC)
-NO_UNDEFINED := -Wl,--no-undefined
 # V=1 shows whole commands.
 ifeq ($(V),)
 Q   := @
@@ -67,7 +66,6 @@ OPT      := -O1 -g
 HARDEN   :=
 WARN     := -w
 CXXWARN  := -w
-NO_UNDEFINED :=
 endif
 
 # The order matters: OpenSSL before anything that might bring its own (docs/dependencies.md).
@@ -114,13 +112,15 @@ $(B)/bin/tarn: $(call objects,client/cli $(CLIENT_ROOMS)) $(GEN_O)
 	$(call say,LINK)
 	$(Q)$(LD) $(LDFLAGS) -o $@ $^ $(BASE_LIBS) $(EXEC_LIBS) $(WIRE_LIBS) -lm
 
-# ---- columnar: the one C++ room, a shared library of its own that hides Arrow behind C
+# ---- columnar: the one C++ room, a shared library of its own that hides Arrow behind C. What it uses of
+# base, format and store it finds in the program, so that there is one copy of each; the program's
+# link fails where it doesn't.
 COLUMNAR_CC := $(wildcard server/columnar/*.cc)
 $(B)/lib/libcolumnar.so: $(patsubst %.cc,$(B)/obj/%.o,$(COLUMNAR_CC)) $(B)/lib/libarrow.so.2600 $(B)/lib/libparquet.so.2600
 	$(call say,LINK)
 	$(Q)$(CXX) -shared -pthread -Wl,-z,relro,-z,now,-z,noexecstack $(SANITIZE) -o $@ $(filter %.o,$^) \
 		-L$(B)/lib -l:libparquet.so.2600 -l:libarrow.so.2600 \
-		-Wl,-rpath,'$$ORIGIN' $(NO_UNDEFINED) -Wl,--exclude-libs,ALL
+		-Wl,-rpath,'$$ORIGIN' -Wl,--exclude-libs,ALL
 $(B)/lib/lib%.so.2600: $(ARROW)/lib%.so.2600
 	@mkdir -p $(@D)
 	$(Q)ln -sf $< $@
@@ -190,8 +190,8 @@ $(B)/test/%:
 	@mkdir -p $(@D)
 	$(call say,LINK)
 	$(Q)$(LD) $(LDFLAGS) $(if $(findstring _fuzz,$@),$(FUZZ_LINK)) -o $@ $(filter %.o,$^) \
-		-Wl,--start-group $(filter %.a,$^) -Wl,--end-group $(ALL_LIBS) -lcmocka \
-		$(if $(filter %.so,$^),$(COLUMNAR_LINK))
+		-Wl,--as-needed -Wl,--start-group $(if $(filter %.so,$^),$(COLUMNAR_LINK)) $(filter %.a,$^) -Wl,--end-group \
+		$(ALL_LIBS) -lcmocka
 
 # ROOM=table: only that room's; T=name: only the program of that name
 ROOM ?= *
