@@ -14,12 +14,11 @@ struct key_row {
     const char *name; /* section.key */
     enum tarn_conf_kind kind;
     const char *default_text;
-    const char *meaning;
 };
 
 static const struct key_row keys[TARN_CONF_KEY_COUNT] = {
 #define K(section, key, kind, default_text, meaning)                                               \
-    {#section, #key, #section "." #key, TARN_CONF_##kind, default_text, meaning},
+    {#section, #key, #section "." #key, TARN_CONF_##kind, default_text},
 #include "base/keys.def"
 #undef K
 };
@@ -338,37 +337,12 @@ int64_t tarn_conf_int(const struct tarn_conf *conf, enum tarn_conf_key key)
     return conf->values[key].number;
 }
 
-static void print_section(size_t i, struct tarn_buf *out)
-{
-    if (i == 0 || strcmp(keys[i].section, keys[i - 1].section) != 0)
-        tarn_buf_printf(out, "%s[%s]\n", i == 0 ? "" : "\n", keys[i].section);
-}
-
-static void print_pair(const char *before, size_t i, const char *value, struct tarn_buf *out)
-{
-    tarn_buf_printf(out, "%s%s =%s%s\n", before, keys[i].key, value[0] == 0 ? "" : " ", value);
-}
-
 void tarn_conf_print(const struct tarn_conf *conf, struct tarn_buf *out)
 {
     for (size_t i = 0; i < TARN_CONF_KEY_COUNT; i++) {
-        print_section(i, out);
-        print_pair("", i, conf->values[i].text, out);
-    }
-}
-
-void tarn_conf_print_sample(struct tarn_buf *out)
-{
-    tarn_buf_add_str(out,
-                     "# Configuration of tarnd and tarn-worker: every key with its default.\n"
-                     "#\n"
-                     "# Each can also be set as TARN_SECTION_KEY and as --set section.key=value;\n"
-                     "# the later wins: this file, the environment, --set. Sizes: 64 mb, 1 gb;\n"
-                     "# durations: 500 ms, 30 s, 10 min, 2 h, 7 d. \" ;\" begins a comment.\n"
-                     "# Made from server/base/keys.def by `make conf`.\n\n");
-    for (size_t i = 0; i < TARN_CONF_KEY_COUNT; i++) {
-        print_section(i, out);
-        tarn_buf_printf(out, "# %s\n", keys[i].meaning);
-        print_pair("#", i, keys[i].default_text, out);
+        if (i == 0 || strcmp(keys[i].section, keys[i - 1].section) != 0)
+            tarn_buf_printf(out, "%s[%s]\n", i == 0 ? "" : "\n", keys[i].section);
+        const char *value = conf->values[i].text;
+        tarn_buf_printf(out, "%s =%s%s\n", keys[i].key, value[0] == 0 ? "" : " ", value);
     }
 }

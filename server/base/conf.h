@@ -47,8 +47,6 @@ bool tarn_conf_bool(const struct tarn_conf *conf, enum tarn_conf_key key);
 int64_t tarn_conf_int(const struct tarn_conf *conf, enum tarn_conf_key key); /* number, bytes or ms */
 /* The effective configuration as INI text; secrets are not keys, only files that hold them. */
 void tarn_conf_print(const struct tarn_conf *conf, struct tarn_buf *out);
-/* The text of conf/tarnd.conf: every key with its meaning and its default, commented out. */
-void tarn_conf_print_sample(struct tarn_buf *out);
 const char *tarn_conf_key_name(enum tarn_conf_key key); /* "commit.retries" */
 
 #endif
