@@ -3,7 +3,7 @@
  *
  * Shape    atomic types are text ("DECIMAL(12, 2) NOT NULL"), nested ones JSON objects. A type is a
  *          plain value in an arena.
- * Errors   SCHEMA_MALFORMED from files, SCHEMA_INVALID from users: tarn_type_parse is told which.
+ * Errors   SCHEMA_INVALID from text (users type it), SCHEMA_MALFORMED from JSON (files hold it).
  * Source   docs/format.md, "Types"; org.apache.paimon.types.
  */
 #ifndef TARN_FORMAT_TYPE_H
