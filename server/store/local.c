@@ -181,21 +181,28 @@ static struct tarn_status *draft_claim(struct draft *draft, bool *created)
     return TARN_OK;
 }
 
+/* File systems without RENAME_NOREPLACE (NFS) have links. */
+static int rename_without_replacing(struct draft *draft)
+{
+    if (renameat2(draft->folder, draft->temporary, draft->folder, draft->name,
+                  RENAME_NOREPLACE) == 0) {
+        draft->temporary[0] = '\0';
+        return 0;
+    }
+    if (errno != EINVAL && errno != ENOSYS)
+        return errno;
+    return linkat(draft->folder, draft->temporary, draft->folder, draft->name, 0) == 0 ? 0 : errno;
+}
+
 /* For writers: their objects are named by uuid, so one that exists is an error. */
 static struct tarn_status *draft_publish(struct draft *draft)
 {
     TARN_TRY(draft_sync(draft));
-    if (renameat2(draft->folder, draft->temporary, draft->folder, draft->name,
-                  RENAME_NOREPLACE) == 0) {
-        draft->temporary[0] = '\0';
-    } else if (errno == EINVAL || errno == ENOSYS) { /* NFS: link is there instead */
-        if (linkat(draft->folder, draft->temporary, draft->folder, draft->name, 0) != 0)
-            return tarn_store__local_error(errno, "link", draft->key);
-    } else {
-        if (errno == EEXIST)
-            return tarn_status_new(TARN_OBJECT_EXISTS, "'%s' is already there", draft->key);
-        return tarn_store__local_error(errno, "publish", draft->key);
-    }
+    int error = rename_without_replacing(draft);
+    if (error == EEXIST)
+        return tarn_status_new(TARN_OBJECT_EXISTS, "'%s' is already there", draft->key);
+    if (error != 0)
+        return tarn_store__local_error(error, "publish", draft->key);
     struct tarn_status *status = sync_folder(draft->folder, draft->key);
     if (status != TARN_OK)
         unlinkat(draft->folder, draft->name, 0); /* nobody has been told its name */

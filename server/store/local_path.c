@@ -153,6 +153,8 @@ struct tarn_status *tarn_store__local_open_parent(const struct local *local, con
         return TARN_OK;
     if (errno == ENOENT && create && folder_size > 0)
         return make_folders(local, folder, fd);
+    if (!create && tarn_store__local_is_absent(errno))
+        return tarn_status_new(TARN_OBJECT_NOT_FOUND, "there is no folder of '%s'", key);
     return tarn_store__local_error(errno, "open the folder of", key);
 }
 

@@ -1,0 +1,385 @@
+/*
+ * Promise: a batch takes effect whole, prefixes end where they should, and a state that is held,
+ * damaged, newer or unreadable is told apart from a fresh one, in words that say what to do.
+ */
+#include "state/state.h"
+
+#include "state/internal.h"
+#include "test.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define S(text) tarn_slice_str(text)
+
+static struct tarn_state *open_state(const char *folder, bool want_fresh)
+{
+    bool fresh = !want_fresh;
+    struct tarn_state *state = NULL;
+    expect_ok(tarn_state_open(folder, &fresh, &state));
+    expect_int(fresh, want_fresh);
+    return state;
+}
+
+static void put(struct tarn_state *state, enum tarn_family family, const char *key,
+                const char *value)
+{
+    TARN_OWN(tarn_state_batch_drop) struct tarn_state_batch *batch = tarn_state_batch_new();
+    tarn_state_batch_put(batch, state, family, S(key), S(value));
+    expect_ok(tarn_state_write(state, batch, false));
+}
+
+static void expect_stored(struct tarn_state *state, enum tarn_family family, const char *key,
+                         const char *value)
+{
+    bool found = false;
+    TARN_OWN(tarn_buf_drop) struct tarn_buf got = {0};
+    expect_ok(tarn_state_get(state, family, S(key), &found, &got));
+    expect_int(found, value != NULL);
+    expect_slice(tarn_buf_slice(&got), value == NULL ? "" : value);
+}
+
+/* "a=1 b=2", from `seek` on where that isn't NULL. */
+static const char *listed(struct tarn_test *t, struct tarn_state *state, struct tarn_slice prefix,
+                          const char *seek)
+{
+    struct tarn_slice key, value;
+    TARN_OWN(tarn_buf_drop) struct tarn_buf text = {0};
+    TARN_OWN(tarn_state_iterator_drop) struct tarn_state_iterator *it =
+        tarn_state_iterator_new(state, TARN_FAMILY_LIVE, prefix);
+    if (seek != NULL)
+        tarn_state_iterator_seek(it, S(seek));
+    while (tarn_state_iterator_next(it, &key, &value))
+        tarn_buf_printf(&text, "%s%.*s=%.*s", text.size == 0 ? "" : " ", TARN_SLICE_ARG(key),
+                        TARN_SLICE_ARG(value));
+    expect_false(tarn_state_iterator_next(it, &key, &value)); /* the end stays the end */
+    expect_ok(tarn_state_iterator_error(it));
+    return tarn_arena_str(t->arena, tarn_buf_slice(&text));
+}
+
+TARN_TEST(state, remembers_over_a_restart)
+{
+    const char *folder = tarn_arena_printf(t->arena, "%s/state", tarn_test_dir(t));
+    struct tarn_state *state = open_state(folder, true);
+    put(state, TARN_FAMILY_LIVE, "k", "v");
+    put(state, TARN_FAMILY_RECEIPTS, "k", "other");
+    put(state, TARN_FAMILY_RECEIPTS, "empty", "");
+    expect_stored(state, TARN_FAMILY_LIVE, "k", "v");
+    tarn_state_close(state);
+    state = open_state(folder, false);
+    expect_stored(state, TARN_FAMILY_LIVE, "k", "v");
+    expect_stored(state, TARN_FAMILY_RECEIPTS, "k", "other");
+    expect_stored(state, TARN_FAMILY_RECEIPTS, "empty", "");
+    expect_stored(state, TARN_FAMILY_STATS, "k", NULL);
+    tarn_state_close(state);
+    tarn_state_close(NULL);
+}
+
+TARN_TEST(state, synced_batches_survive_kill)
+{
+    const char *folder = tarn_test_dir(t);
+    pid_t child = fork();
+    if (child == 0) {
+        bool fresh;
+        struct tarn_state *state;
+        struct tarn_state_batch *batch = tarn_state_batch_new();
+        if (tarn_state_open(folder, &fresh, &state) != TARN_OK)
+            _exit(1);
+        tarn_state_batch_put(batch, state, TARN_FAMILY_CATALOG, S("db"), S("1"));
+        if (tarn_state_write(state, batch, true) != TARN_OK)
+            _exit(1);
+        kill(getpid(), SIGKILL);
+    }
+    int wait_status;
+    expect_int(waitpid(child, &wait_status, 0), child);
+    expect_true(WIFSIGNALED(wait_status));
+    struct tarn_state *state = open_state(folder, false); /* the lock died with its holder */
+    expect_stored(state, TARN_FAMILY_CATALOG, "db", "1");
+    tarn_state_close(state);
+}
+
+TARN_TEST(state, batches_put_remove_and_remove_ranges)
+{
+    struct tarn_state *state = open_state(tarn_test_dir(t), true);
+    TARN_OWN(tarn_state_batch_drop) struct tarn_state_batch *batch = tarn_state_batch_new();
+    for (const char *k = "abcdef"; *k != '\0'; k++)
+        put(state, TARN_FAMILY_LIVE, (char[]){*k, '\0'}, "1");
+    tarn_state_batch_remove_range(batch, state, TARN_FAMILY_LIVE, S("b"), S("d"));
+    tarn_state_batch_remove_range(batch, state, TARN_FAMILY_LIVE, S("f"), S("a")); /* empty */
+    tarn_state_batch_remove(batch, state, TARN_FAMILY_LIVE, S("e"));
+    tarn_state_batch_remove(batch, state, TARN_FAMILY_LIVE, S("not there"));
+    tarn_state_batch_put(batch, state, TARN_FAMILY_LIVE, S("c"), S("2")); /* later in the batch wins */
+    expect_str(listed(t, state, S(""), NULL), "a=1 b=1 c=1 d=1 e=1 f=1");
+    expect_ok(tarn_state_write(state, batch, true));
+    expect_str(listed(t, state, S(""), NULL), "a=1 c=2 d=1 f=1");
+    tarn_state_close(state);
+}
+
+TARN_TEST(state, prefixes_end_where_they_should)
+{
+    struct tarn_state *state = open_state(tarn_test_dir(t), true);
+    put(state, TARN_FAMILY_LIVE, "a", "0");
+    put(state, TARN_FAMILY_LIVE, "ab", "1");
+    put(state, TARN_FAMILY_LIVE, "ab\xff", "2");
+    put(state, TARN_FAMILY_LIVE, "ac", "3");
+    put(state, TARN_FAMILY_LIVE, "\xff", "4");
+    put(state, TARN_FAMILY_LIVE, "\xff\xff", "5");
+    expect_str(listed(t, state, S("ab"), NULL), "ab=1 ab\xff=2");
+    expect_str(listed(t, state, S("ab\xff"), NULL), "ab\xff=2");
+    expect_str(listed(t, state, S("\xff"), NULL), "\xff=4 \xff\xff=5");
+    expect_str(listed(t, state, S("b"), NULL), "");
+    expect_str(listed(t, state, S("a"), "ab"), "ab=1 ab\xff=2 ac=3");
+    expect_str(listed(t, state, S("ab"), "a"), "ab=1 ab\xff=2"); /* a seek stays inside the prefix */
+    expect_str(listed(t, state, S("ab"), "b"), "");
+    expect_str(listed(t, state, S(""), "\xff"), "\xff=4 \xff\xff=5");
+    tarn_state_close(state);
+}
+
+TARN_TEST(state, iterators_see_the_moment_they_began)
+{
+    struct tarn_slice key, value;
+    struct tarn_state *state = open_state(tarn_test_dir(t), true);
+    put(state, TARN_FAMILY_LIVE, "a", "1");
+    struct tarn_state_iterator *it = tarn_state_iterator_new(state, TARN_FAMILY_LIVE, S(""));
+    put(state, TARN_FAMILY_LIVE, "a", "2");
+    put(state, TARN_FAMILY_LIVE, "b", "2");
+    expect_true(tarn_state_iterator_next(it, &key, &value));
+    expect_slice(value, "1");
+    expect_false(tarn_state_iterator_next(it, &key, &value));
+    tarn_state_iterator_free(it);
+    tarn_state_close(state);
+}
+
+TARN_TEST(state, keys_and_values_are_any_bytes)
+{
+    bool found;
+    struct tarn_state *state = open_state(tarn_test_dir(t), true);
+    struct tarn_slice key = tarn_slice_of("\0a\0", 3), value = tarn_test_random_bytes(t, 200000);
+    TARN_OWN(tarn_state_batch_drop) struct tarn_state_batch *batch = tarn_state_batch_new();
+    TARN_OWN(tarn_buf_drop) struct tarn_buf got = {0};
+    tarn_state_batch_put(batch, state, TARN_FAMILY_STATS, key, value);
+    tarn_state_batch_put(batch, state, TARN_FAMILY_STATS, tarn_slice_of(NULL, 0), S("of the empty key"));
+    expect_ok(tarn_state_write(state, batch, false));
+    expect_ok(tarn_state_get(state, TARN_FAMILY_STATS, key, &found, &got));
+    expect_bytes(tarn_buf_slice(&got), value);
+    got.size = 0;
+    expect_ok(tarn_state_get(state, TARN_FAMILY_STATS, tarn_slice_of(NULL, 0), &found, &got));
+    expect_slice(tarn_buf_slice(&got), "of the empty key");
+    tarn_state_close(state);
+}
+
+/* ---- states that can't be opened ---- */
+
+static void expect_refused(const char *folder, enum tarn_reason reason, const char *part)
+{
+    bool fresh = false;
+    struct tarn_state *state = NULL;
+    expect_status(tarn_state_open(folder, &fresh, &state), reason, part);
+    expect_null(state);
+}
+
+TARN_TEST(state, held_names_the_holder)
+{
+    const char *folder = tarn_test_dir(t);
+    struct tarn_state *state = open_state(folder, true);
+    expect_refused(folder, TARN_DATA_DIR_HELD, folder);
+    expect_refused(folder, TARN_DATA_DIR_HELD,
+                   tarn_arena_printf(t->arena, "process %d on host", (int)getpid()));
+    put(state, TARN_FAMILY_LIVE, "k", "v"); /* the refused attempts did it no harm */
+    pid_t child = fork();
+    if (child == 0) {
+        bool fresh;
+        struct tarn_state *other = NULL;
+        struct tarn_status *status = tarn_state_open(folder, &fresh, &other);
+        _exit(tarn_status_reason(status) == TARN_DATA_DIR_HELD ? 0 : 1);
+    }
+    int wait_status;
+    expect_int(waitpid(child, &wait_status, 0), child);
+    expect_int(wait_status, 0);
+    tarn_state_close(state);
+    tarn_state_close(open_state(folder, false));
+}
+
+TARN_TEST(state, rocksdbs_own_lock_is_held_too)
+{
+    const char *folder = tarn_test_dir(t);
+    struct tarn_state *state = open_state(folder, true);
+    /* as if the holder file had been deleted: two locks stand in the way */
+    expect_int(unlink(tarn_arena_printf(t->arena, "%s/HOLDER", folder)), 0);
+    expect_refused(folder, TARN_DATA_DIR_HELD, "lock");
+    tarn_state_close(state);
+}
+
+/* A file of the state whose name begins so; in the test's arena. */
+static const char *file_of(struct tarn_test *t, const char *folder, const char *part)
+{
+    const char *path = NULL;
+    DIR *entries = opendir(folder);
+    for (const struct dirent *entry; (entry = readdir(entries)) != NULL;) {
+        if (strstr(entry->d_name, part) != NULL)
+            path = tarn_arena_printf(t->arena, "%s/%s", folder, entry->d_name);
+    }
+    closedir(entries);
+    expect_not_null(path);
+    return path;
+}
+
+/* A state with a table file in it. */
+static const char *filled(struct tarn_test *t)
+{
+    const char *folder = tarn_test_dir(t);
+    struct tarn_state *state = open_state(folder, true);
+    for (int i = 0; i < 1000; i++)
+        put(state, TARN_FAMILY_LIVE, tarn_arena_printf(t->arena, "key %d", i), "value");
+    char *error = NULL;
+    rocksdb_flushoptions_t *options = rocksdb_flushoptions_create();
+    rocksdb_flush_cf(state->db, options, state->families[TARN_FAMILY_LIVE], &error);
+    rocksdb_flushoptions_destroy(options);
+    expect_null(error);
+    tarn_state_close(state);
+    return folder;
+}
+
+static void overwrite(const char *path, const char *bytes, off_t offset)
+{
+    int fd = open(path, O_WRONLY);
+    expect_true(fd >= 0);
+    expect_int(pwrite(fd, bytes, strlen(bytes), offset), strlen(bytes));
+    close(fd);
+}
+
+TARN_TEST(state, damage_is_state_damaged)
+{
+    const char *folder = filled(t);
+    overwrite(file_of(t, folder, "MANIFEST-"), "garbage garbage garbage garbage", 0);
+    expect_refused(folder, TARN_STATE_DAMAGED, folder);
+    folder = filled(t);
+    expect_int(unlink(file_of(t, folder, ".sst")), 0);
+    expect_refused(folder, TARN_STATE_DAMAGED, folder);
+    folder = filled(t);
+    expect_int(unlink(file_of(t, folder, "MANIFEST-")), 0);
+    expect_refused(folder, TARN_STATE_DAMAGED, folder);
+    folder = filled(t);
+    expect_int(unlink(file_of(t, folder, "CURRENT")), 0);
+    expect_refused(folder, TARN_STATE_DAMAGED, "CURRENT");
+    folder = filled(t);
+    expect_int(truncate(file_of(t, folder, "CURRENT"), 0), 0);
+    expect_refused(folder, TARN_STATE_DAMAGED, folder);
+}
+
+TARN_TEST(state, a_damaged_block_is_an_error_not_an_end)
+{
+    struct tarn_slice key, value;
+    const char *folder = filled(t);
+    overwrite(file_of(t, folder, ".sst"), "garbage garbage garbage garbage", 100);
+    struct tarn_state *state = open_state(folder, false);
+    struct tarn_state_iterator *it = tarn_state_iterator_new(state, TARN_FAMILY_LIVE, S("key"));
+    while (tarn_state_iterator_next(it, &key, &value)) {
+    }
+    expect_status(tarn_state_iterator_error(it), TARN_STATE_DAMAGED, "read");
+    tarn_state_iterator_free(it);
+    tarn_state_close(state);
+}
+
+TARN_TEST(state, a_newer_format_is_refused)
+{
+    const char *folder = tarn_test_dir(t);
+    struct tarn_state *state = open_state(folder, true);
+    TARN_OWN(tarn_state_batch_drop) struct tarn_state_batch *batch = tarn_state_batch_new();
+    tarn_state_batch_put(batch, state, TARN_FAMILY_META, S("format"),
+                         tarn_slice_of("\0\0\0\0\0\0\0\2", 8));
+    expect_ok(tarn_state_write(state, batch, true));
+    tarn_state_close(state);
+    expect_refused(folder, TARN_STATE_NEWER, "its format is 2");
+}
+
+TARN_TEST(state, a_family_of_the_future_is_refused)
+{
+    char *error = NULL;
+    const char *folder = tarn_test_dir(t);
+    struct tarn_state *state = open_state(folder, true);
+    rocksdb_column_family_handle_t *handle =
+        rocksdb_create_column_family(state->db, state->options, "tomorrow", &error);
+    expect_null(error);
+    rocksdb_column_family_handle_destroy(handle);
+    tarn_state_close(state);
+    expect_refused(folder, TARN_STATE_NEWER, "tomorrow");
+}
+
+TARN_TEST(state, contents_without_a_format_are_not_fresh)
+{
+    const char *folder = tarn_test_dir(t);
+    struct tarn_state *state = open_state(folder, true);
+    TARN_OWN(tarn_state_batch_drop) struct tarn_state_batch *batch = tarn_state_batch_new();
+    tarn_state_batch_remove(batch, state, TARN_FAMILY_META, S("format"));
+    expect_ok(tarn_state_write(state, batch, true));
+    tarn_state_close(state);
+    state = open_state(folder, true); /* empty: creation was cut short */
+    tarn_state_batch_put(batch, state, TARN_FAMILY_CATALOG, S("db"), S("1"));
+    expect_ok(tarn_state_write(state, batch, true)); /* removes the format again */
+    tarn_state_close(state);
+    expect_refused(folder, TARN_STATE_DAMAGED, "format");
+}
+
+TARN_TEST(state, a_bad_place_is_named)
+{
+    const char *path = tarn_arena_printf(t->arena, "%s/f", tarn_test_dir(t));
+    tarn_test_write_file(path, S("x"));
+    expect_refused(tarn_arena_printf(t->arena, "%s/state", path), TARN_OBJECT_NOT_FOUND, path);
+    expect_refused(tarn_arena_printf(t->arena, "%s-no/state", path), TARN_OBJECT_NOT_FOUND, path);
+}
+
+TARN_TEST(state, a_full_disk_is_disk_full)
+{
+    const char *folder = tarn_test_dir(t);
+    bool fresh;
+    struct tarn_state *state = NULL;
+    if (geteuid() != 0 || mount("none", folder, "tmpfs", 0, "size=4m") != 0)
+        tarn_test_skip(t, "a small disk can't be mounted here");
+    struct tarn_status *opened = tarn_state_open(folder, &fresh, &state), *full = TARN_OK;
+    for (int i = 0; opened == TARN_OK && i < 100 && full == TARN_OK; i++) {
+        TARN_OWN(tarn_state_batch_drop) struct tarn_state_batch *batch = tarn_state_batch_new();
+        tarn_state_batch_put(batch, state, TARN_FAMILY_LIVE,
+                             tarn_slice_str(tarn_arena_printf(t->arena, "%d", i)),
+                             tarn_test_random_bytes(t, 100000));
+        full = tarn_state_write(state, batch, true);
+    }
+    tarn_state_close(state);
+    umount2(folder, MNT_DETACH);
+    expect_ok(opened);
+    expect_status(full, TARN_DISK_FULL, folder);
+}
+
+/* ---- what it costs ---- */
+
+static long resident_kib(void)
+{
+    char line[256];
+    long kib = -1;
+    FILE *file = fopen("/proc/self/status", "r");
+    while (file != NULL && fgets(line, sizeof line, file) != NULL)
+        sscanf(line, "VmRSS: %ld kB", &kib);
+    if (file != NULL)
+        fclose(file);
+    return kib;
+}
+
+TARN_TEST(state, is_small_and_quick_when_idle)
+{
+    const char *folder = filled(t);
+    int64_t before = tarn_clock_mono_ms();
+    struct tarn_state *state = open_state(folder, false);
+    int64_t open_ms = tarn_clock_mono_ms() - before;
+    long kib = resident_kib();
+    print_message("open %" PRId64 " ms, resident %ld KiB\n", open_ms, kib);
+    tarn_state_close(state);
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+    expect_true(kib < 64 * 1024);
+    expect_true(open_ms < 1000); /* 200 ms on a quiet machine */
+#endif
+}

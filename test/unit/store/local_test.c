@@ -1,0 +1,506 @@
+/*
+ * Promise: the local driver never leaves its root, never overwrites, tells the truth about what is
+ * durable when fsync and link fail, and names the reason when the disk is full or forbidden.
+ *
+ * fsync, linkat and renameat2 below stand in for libc's: they fail on demand.
+ */
+#include "store/internal.h"
+#include "test.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define S(text) tarn_slice_str(text)
+
+static int fsync_fails_at; /* the nth from now; 0: none */
+static int fsync_count;
+static int link_error, link_error_after; /* errno of linkat, without and with the link made */
+static int rename_error;
+
+int fsync(int fd)
+{
+    fsync_count++;
+    if (fsync_fails_at > 0 && --fsync_fails_at == 0) {
+        errno = EIO;
+        return -1;
+    }
+    return (int)syscall(SYS_fsync, fd);
+}
+
+int linkat(int from_folder, const char *from, int to_folder, const char *to, int flags)
+{
+    if (link_error != 0) {
+        errno = link_error;
+        return -1;
+    }
+    int result = (int)syscall(SYS_linkat, from_folder, from, to_folder, to, flags);
+    if (result == 0 && link_error_after != 0) {
+        errno = link_error_after;
+        return -1;
+    }
+    return result;
+}
+
+int renameat2(int from_folder, const char *from, int to_folder, const char *to, unsigned flags)
+{
+    if (rename_error != 0) {
+        errno = rename_error;
+        return -1;
+    }
+    return (int)syscall(SYS_renameat2, from_folder, from, to_folder, to, flags);
+}
+
+static void no_faults(void)
+{
+    fsync_fails_at = link_error = link_error_after = rename_error = 0;
+}
+
+static struct tarn_store *open_store(const char *folder)
+{
+    struct tarn_store *store = NULL;
+    no_faults();
+    expect_ok(tarn_store__local_open(folder, &store));
+    return store;
+}
+
+static struct tarn_status *put_if_absent(struct tarn_test *t, struct tarn_store *store,
+                                         const char *key, const char *body, bool *created)
+{
+    return tarn_store_put_if_absent(store, t->op, key, S(body), created);
+}
+
+static struct tarn_status *write_whole(struct tarn_test *t, struct tarn_store *store,
+                                       const char *key, struct tarn_slice body)
+{
+    struct tarn_store_writer *writer = NULL;
+    TARN_TRY(tarn_store_writer_open(store, t->op, key, &writer));
+    struct tarn_status *status = tarn_store_writer_append(writer, t->op, body);
+    if (status != TARN_OK) {
+        tarn_store_writer_abort(writer);
+        return status;
+    }
+    return tarn_store_writer_finish(writer, t->op);
+}
+
+/* How many entries a folder has, hidden ones too. */
+static int entry_count(const char *folder)
+{
+    int count = 0;
+    DIR *entries = opendir(folder);
+    expect_not_null(entries);
+    for (const struct dirent *entry; (entry = readdir(entries)) != NULL;)
+        count += strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0;
+    closedir(entries);
+    return count;
+}
+
+static void expect_object(struct tarn_test *t, struct tarn_store *store, const char *key,
+                          const char *body)
+{
+    TARN_OWN(tarn_buf_drop) struct tarn_buf got = {0};
+    expect_ok(tarn_store_get(store, t->op, key, &got));
+    expect_slice(tarn_buf_slice(&got), body);
+}
+
+/* ---- durability ---- */
+
+TARN_TEST(local, syncs_file_folder_and_each_new_folder)
+{
+    bool created;
+    TARN_OWN(tarn_store_drop) struct tarn_store *store = open_store(tarn_test_dir(t));
+    fsync_count = 0;
+    expect_ok(put_if_absent(t, store, "a/b/f", "x", &created));
+    expect_int(fsync_count, 4); /* root (for a), a (for b), f, b (for f) */
+    fsync_count = 0;
+    expect_ok(put_if_absent(t, store, "a/b/g", "x", &created));
+    expect_int(fsync_count, 2);
+    fsync_count = 0;
+    expect_ok(put_if_absent(t, store, "a/b/g", "y", &created));
+    expect_false(created);
+    expect_int(fsync_count, 1); /* that answer must last too */
+    fsync_count = 0;
+    expect_ok(write_whole(t, store, "a/b/h", S("x")));
+    expect_int(fsync_count, 2);
+    fsync_count = 0;
+    expect_ok(tarn_store_put(store, t->op, "a/b/h", S("y")));
+    expect_int(fsync_count, 2);
+    fsync_count = 0;
+    expect_ok(tarn_store_remove(store, t->op, "a/b/h"));
+    expect_int(fsync_count, 1);
+}
+
+TARN_TEST(local, a_failed_sync_of_the_file_publishes_nothing)
+{
+    bool created = true;
+    const char *folder = tarn_test_dir(t);
+    TARN_OWN(tarn_store_drop) struct tarn_store *store = open_store(folder);
+    fsync_fails_at = 1;
+    expect_status(put_if_absent(t, store, "f", "x", &created), TARN_IO_ERROR, "sync");
+    expect_false(created);
+    fsync_fails_at = 1;
+    expect_status(write_whole(t, store, "f", S("x")), TARN_IO_ERROR, "sync");
+    fsync_fails_at = 1;
+    expect_status(tarn_store_put(store, t->op, "f", S("x")), TARN_IO_ERROR, "sync");
+    expect_int(entry_count(folder), 0);
+}
+
+TARN_TEST(local, a_failed_sync_of_the_folder_leaves_the_outcome_unknown)
+{
+    bool created = true;
+    const char *folder = tarn_test_dir(t);
+    TARN_OWN(tarn_store_drop) struct tarn_store *store = open_store(folder);
+    fsync_fails_at = 2;
+    expect_status(put_if_absent(t, store, "f", "x", &created), TARN_OUTCOME_UNKNOWN, "'f'");
+    expect_false(created);
+    expect_object(t, store, "f", "x"); /* the caller reads back */
+    fsync_fails_at = 2;
+    expect_status(write_whole(t, store, "g", S("x")), TARN_IO_ERROR, "sync the folder");
+    expect_int(entry_count(folder), 1); /* a data file nobody knows is taken back */
+}
+
+TARN_TEST(local, a_failed_sync_of_a_new_folder_publishes_nothing)
+{
+    bool created = true;
+    const char *folder = tarn_test_dir(t);
+    TARN_OWN(tarn_store_drop) struct tarn_store *store = open_store(folder);
+    for (int at = 1; at <= 2; at++) {
+        fsync_fails_at = at;
+        expect_status(put_if_absent(t, store, tarn_arena_printf(t->arena, "a%d/b/f", at), "x",
+                                    &created),
+                      TARN_IO_ERROR, "sync the folder above");
+        expect_false(created);
+    }
+}
+
+TARN_TEST(local, link_errors_are_told_apart)
+{
+    bool created = true;
+    const char *folder = tarn_test_dir(t);
+    TARN_OWN(tarn_store_drop) struct tarn_store *store = open_store(folder);
+    link_error = ENOSPC;
+    expect_status(put_if_absent(t, store, "f", "x", &created), TARN_DISK_FULL, "'f'");
+    link_error = EDQUOT;
+    expect_status(put_if_absent(t, store, "f", "x", &created), TARN_DISK_FULL, "'f'");
+    link_error = EROFS;
+    expect_status(put_if_absent(t, store, "f", "x", &created), TARN_STORE_DENIED, "'f'");
+    link_error = EIO; /* says nothing about whether it happened */
+    expect_status(put_if_absent(t, store, "f", "x", &created), TARN_OUTCOME_UNKNOWN, "'f'");
+    expect_int(entry_count(folder), 0);
+    no_faults();
+    link_error_after = EIO; /* a lost reply, and the link is there: ours */
+    expect_ok(put_if_absent(t, store, "f", "x", &created));
+    expect_true(created);
+    link_error_after = EEXIST; /* the repetition of a lost reply */
+    expect_ok(put_if_absent(t, store, "g", "x", &created));
+    expect_true(created);
+    no_faults();
+    link_error = EPERM; /* a file system without hard links */
+    expect_ok(put_if_absent(t, store, "h", "x", &created));
+    expect_true(created);
+    expect_int(entry_count(folder), 3);
+}
+
+TARN_TEST(local, writers_do_without_rename_noreplace)
+{
+    const char *folder = tarn_test_dir(t);
+    TARN_OWN(tarn_store_drop) struct tarn_store *store = open_store(folder);
+    rename_error = EINVAL;
+    expect_ok(write_whole(t, store, "f", S("x")));
+    expect_status(write_whole(t, store, "f", S("y")), TARN_OBJECT_EXISTS, "'f'");
+    expect_object(t, store, "f", "x");
+    expect_int(entry_count(folder), 1);
+    expect_ok(write_whole(t, store, "a/f", S("x")));
+    expect_ok(tarn_store_move_folder(store, t->op, "a", "b"));
+    expect_object(t, store, "b/f", "x");
+}
+
+/* ---- the root ---- */
+
+static void link_to(const char *folder, const char *name, const char *target)
+{
+    TARN_OWN(tarn_free_drop) char *path = tarn_format("%s/%s", folder, name);
+    expect_int(symlink(target, path), 0);
+}
+
+static void expect_outside(struct tarn_test *t, struct tarn_store *store, const char *key,
+                           enum tarn_reason reading, enum tarn_reason writing)
+{
+    bool created;
+    TARN_OWN(tarn_buf_drop) struct tarn_buf got = {0};
+    expect_status(tarn_store_get(store, t->op, key, &got), reading, key);
+    expect_status(put_if_absent(t, store, key, "x", &created), writing, key);
+    expect_status(tarn_store_put(store, t->op, key, S("x")), writing, key);
+    expect_status(write_whole(t, store, key, S("x")), writing, key);
+}
+
+static void try_to_leave(struct tarn_test *t, bool openat2)
+{
+    bool created;
+    const char *outside = tarn_test_dir(t), *folder = tarn_test_dir(t);
+    tarn_test_write_file(tarn_arena_printf(t->arena, "%s/secret", outside), S("secret"));
+    TARN_OWN(tarn_store_drop) struct tarn_store *store = open_store(folder);
+    if (!openat2)
+        tarn_store__local_without_openat2(store);
+    link_to(folder, "absolute", outside);
+    link_to(folder, "up", "..");
+    link_to(folder, "file", tarn_arena_printf(t->arena, "%s/secret", outside));
+    link_to(folder, "gone", "nowhere");
+    link_to(folder, "loop", "loop");
+    enum tarn_reason reading = openat2 ? TARN_PATH_INVALID : TARN_OBJECT_NOT_FOUND;
+    expect_outside(t, store, "absolute/secret", reading, TARN_PATH_INVALID);
+    expect_outside(t, store, "up/x", reading, TARN_PATH_INVALID);
+    expect_int(entry_count(outside), 1);
+
+    TARN_OWN(tarn_buf_drop) struct tarn_buf got = {0};
+    expect_status(tarn_store_get(store, t->op, "file", &got), TARN_PATH_INVALID, "file");
+    expect_ok(put_if_absent(t, store, "file", "x", &created)); /* the name is taken */
+    expect_false(created);
+    expect_ok(tarn_store_put(store, t->op, "file", S("y"))); /* replaces the link, not its target */
+    expect_object(t, store, "file", "y");
+    tarn_test_read_file(tarn_arena_printf(t->arena, "%s/secret", outside), &got);
+    expect_slice(tarn_buf_slice(&got), "secret");
+
+    struct tarn_object *objects;
+    size_t count;
+    expect_ok(tarn_store_list(store, t->op, "", true, &objects, &count));
+    expect_int(count, 1); /* nothing from outside, no circles */
+    expect_ok(tarn_store_prune(store, t->op, ""));
+    expect_int(entry_count(outside), 1);
+}
+
+TARN_TEST(local, links_do_not_lead_out)
+{
+    try_to_leave(t, true);
+}
+
+TARN_TEST(local, links_do_not_lead_out_without_openat2)
+{
+    try_to_leave(t, false);
+}
+
+TARN_TEST(local, links_inside_are_followed)
+{
+    const char *folder = tarn_test_dir(t);
+    size_t count;
+    struct tarn_object *objects;
+    TARN_OWN(tarn_store_drop) struct tarn_store *store = open_store(folder);
+    expect_ok(tarn_store_put(store, t->op, "real/f", S("x")));
+    link_to(folder, "alias", "real");
+    link_to(folder, "g", "real/f");
+    expect_object(t, store, "alias/f", "x");
+    expect_ok(tarn_store_put(store, t->op, "alias/h", S("yy")));
+    expect_object(t, store, "real/h", "yy");
+    expect_ok(tarn_store_list(store, t->op, "", false, &objects, &count));
+    expect_int(count, 3);
+    expect_true(objects[0].is_folder); /* alias */
+    expect_slice(objects[1].key, "g");
+    expect_int(objects[1].size, 1);
+    expect_ok(tarn_store_list(store, t->op, "", true, &objects, &count));
+    expect_int(count, 3); /* g, real/f, real/h: each file once by each name of its own */
+}
+
+TARN_TEST(local, special_files_are_no_objects)
+{
+    bool found;
+    size_t count;
+    struct tarn_object *objects;
+    const char *folder = tarn_test_dir(t);
+    TARN_OWN(tarn_buf_drop) struct tarn_buf got = {0};
+    TARN_OWN(tarn_store_drop) struct tarn_store *store = open_store(folder);
+    expect_int(mkfifo(tarn_arena_printf(t->arena, "%s/pipe", folder), 0600), 0);
+    expect_int(mkdir(tarn_arena_printf(t->arena, "%s/bad\xff", folder), 0700), 0);
+    expect_status(tarn_store_get(store, t->op, "pipe", &got), TARN_OBJECT_NOT_FOUND, "special");
+    expect_ok(tarn_store_stat(store, t->op, "pipe", &found, NULL));
+    expect_false(found);
+    expect_ok(tarn_store_list(store, t->op, "", true, &objects, &count));
+    expect_int(count, 0);
+}
+
+TARN_TEST(local, what_is_too_large_is_not_read)
+{
+    const char *folder = tarn_test_dir(t);
+    TARN_OWN(tarn_buf_drop) struct tarn_buf got = {0};
+    TARN_OWN(tarn_store_drop) struct tarn_store *store = open_store(folder);
+    const char *path = tarn_arena_printf(t->arena, "%s/big", folder);
+    tarn_test_write_file(path, S(""));
+    expect_int(truncate(path, (off_t)TARN_STORE_GET_MAX + 1), 0); /* a hole */
+    expect_status(tarn_store_get(store, t->op, "big", &got), TARN_TOO_LARGE, "268435457");
+    expect_int(got.capacity, 0);
+}
+
+TARN_TEST(local, survives_a_folder_pruned_under_it)
+{
+    TARN_OWN(tarn_store_drop) struct tarn_store *store = open_store(tarn_test_dir(t));
+    for (int i = 0; i < 20; i++) {
+        expect_ok(write_whole(t, store, "a/b/c/f", S("x")));
+        expect_ok(tarn_store_remove(store, t->op, "a/b/c/f"));
+        expect_ok(tarn_store_prune(store, t->op, "a"));
+    }
+}
+
+TARN_TEST(local, root_must_be_a_folder)
+{
+    struct tarn_store *store = NULL;
+    const char *path = tarn_arena_printf(t->arena, "%s/f", tarn_test_dir(t));
+    tarn_test_write_file(path, S("x"));
+    expect_status(tarn_store__local_open(path, &store), TARN_PATH_INVALID, path);
+    expect_status(tarn_store__local_open(tarn_arena_printf(t->arena, "%s/below", path), &store),
+                  TARN_PATH_INVALID, path);
+    expect_status(tarn_store__local_open("/proc/no/such", &store), TARN_OBJECT_NOT_FOUND, "/proc");
+}
+
+/* ---- two daemons ---- */
+
+#define DAEMONS 4
+#define SHARED_ROUNDS 50
+
+/* Each process opens the warehouse itself and counts what it won, bit by bit, into its exit pipe. */
+static void claim_all(const char *folder, int id, int out)
+{
+    struct tarn_store *store = NULL;
+    char won[SHARED_ROUNDS] = {0};
+    struct tarn_op op;
+    tarn_op_init(&op);
+    struct tarn_status *status = tarn_store__local_open(folder, &store);
+    for (int i = 0; i < SHARED_ROUNDS && status == TARN_OK; i++) {
+        bool created = false;
+        char key[64], body[16];
+        snprintf(key, sizeof key, "t/snapshot/snapshot-%d", i + 1);
+        snprintf(body, sizeof body, "%d", id);
+        status = tarn_store_put_if_absent(store, &op, key, S(body), &created);
+        won[i] = created;
+    }
+    bool wrote = status == TARN_OK && write(out, won, sizeof won) == (ssize_t)sizeof won;
+    _exit(wrote ? 0 : 1);
+}
+
+TARN_TEST(local, between_processes_link_decides)
+{
+    int pipes[DAEMONS][2], win_count[SHARED_ROUNDS] = {0}, winner[SHARED_ROUNDS];
+    const char *folder = tarn_test_dir(t);
+    for (int d = 0; d < DAEMONS; d++) {
+        expect_int(pipe(pipes[d]), 0);
+        if (fork() == 0)
+            claim_all(folder, d, pipes[d][1]);
+        close(pipes[d][1]);
+    }
+    for (int d = 0; d < DAEMONS; d++) {
+        char won[SHARED_ROUNDS];
+        expect_int(read(pipes[d][0], won, sizeof won), SHARED_ROUNDS);
+        close(pipes[d][0]);
+        wait(NULL);
+        for (int i = 0; i < SHARED_ROUNDS; i++) {
+            win_count[i] += won[i];
+            winner[i] = won[i] ? d : winner[i];
+        }
+    }
+    TARN_OWN(tarn_store_drop) struct tarn_store *store = open_store(folder);
+    for (int i = 0; i < SHARED_ROUNDS; i++) {
+        expect_int(win_count[i], 1);
+        expect_object(t, store, tarn_arena_printf(t->arena, "t/snapshot/snapshot-%d", i + 1),
+                      tarn_arena_printf(t->arena, "%d", winner[i]));
+    }
+}
+
+/* ---- the disk says no ---- */
+
+/* Runs itself again as another user: root is allowed everything. */
+TARN_TEST(local, forbidden_is_store_denied)
+{
+    if (geteuid() != 0)
+        tarn_test_skip(t, "needs root, to become somebody else");
+    const char *folder = tarn_test_dir(t);
+    chmod(folder, 0755);
+    tarn_test_write_file(tarn_arena_printf(t->arena, "%s/secret", folder), S("x"));
+    chmod(tarn_arena_printf(t->arena, "%s/secret", folder), 0600);
+    pid_t child = fork();
+    if (child == 0) {
+        bool created;
+        struct tarn_store *store = NULL;
+        struct tarn_buf got = {0};
+        if (setgid(65534) != 0 || setuid(65534) != 0)
+            _exit(99);
+        if (tarn_store__local_open(folder, &store) != TARN_OK)
+            _exit(98); /* the folders above the test's are closed to others */
+        struct tarn_status *results[] = {
+            tarn_store_get(store, t->op, "secret", &got),
+            tarn_store_put(store, t->op, "f", S("x")),
+            tarn_store_put_if_absent(store, t->op, "f", S("x"), &created),
+            tarn_store_put_if_absent(store, t->op, "a/f", S("x"), &created),
+            write_whole(t, store, "f", S("x")),
+            tarn_store_remove(store, t->op, "secret"),
+        };
+        for (size_t i = 0; i < TARN_COUNT_OF(results); i++) {
+            if (tarn_status_reason(results[i]) != TARN_STORE_DENIED)
+                _exit(1 + (int)i);
+        }
+        _exit(0);
+    }
+    int wait_status = -1;
+    expect_int(waitpid(child, &wait_status, 0), child);
+    expect_true(WIFEXITED(wait_status));
+    if (WEXITSTATUS(wait_status) >= 98)
+        tarn_test_skip(t, "another user can't be had or can't reach %s", folder);
+    expect_int(WEXITSTATUS(wait_status), 0);
+}
+
+static const char *small_disk(struct tarn_test *t, unsigned long flags)
+{
+    const char *folder = tarn_test_dir(t);
+    if (geteuid() != 0 || mount("none", folder, "tmpfs", flags, "size=256k") != 0)
+        tarn_test_skip(t, "a small disk can't be mounted here");
+    return folder;
+}
+
+TARN_TEST(local, a_full_disk_is_disk_full_and_heals)
+{
+    bool created = true;
+    const char *folder = small_disk(t, 0);
+    struct tarn_store *store = open_store(folder);
+    struct tarn_slice big = tarn_test_random_bytes(t, 1 << 20);
+    /* Results first and the unmount, then the expectations: they end the test. */
+    struct tarn_status *put = tarn_store_put(store, t->op, "f", big);
+    struct tarn_status *claim = tarn_store_put_if_absent(store, t->op, "s", big, &created);
+    struct tarn_status *written = write_whole(t, store, "w", big);
+    int left = entry_count(folder);
+    struct tarn_status *healed = tarn_store_put(store, t->op, "f", S("small"));
+    tarn_store_unref(store);
+    umount2(folder, MNT_DETACH);
+    expect_status(put, TARN_DISK_FULL, "'f'");
+    expect_status(claim, TARN_DISK_FULL, "'s'");
+    expect_status(written, TARN_DISK_FULL, "'w'");
+    expect_false(created);
+    expect_int(left, 0);
+    expect_ok(healed);
+}
+
+TARN_TEST(local, a_read_only_disk_is_store_denied)
+{
+    bool created = true;
+    const char *folder = small_disk(t, 0);
+    struct tarn_store *store = open_store(folder);
+    struct tarn_status *before = tarn_store_put(store, t->op, "f", S("x"));
+    tarn_store_unref(store);
+    int remounted = mount("none", folder, "tmpfs", MS_REMOUNT | MS_RDONLY, NULL);
+    store = open_store(folder);
+    struct tarn_buf got = {0};
+    struct tarn_status *read = tarn_store_get(store, t->op, "f", &got);
+    struct tarn_status *put = tarn_store_put(store, t->op, "f", S("y"));
+    struct tarn_status *claim = put_if_absent(t, store, "g/h", "y", &created);
+    struct tarn_status *removed = tarn_store_remove(store, t->op, "f");
+    tarn_store_unref(store);
+    umount2(folder, MNT_DETACH);
+    tarn_buf_drop(&got);
+    expect_int(remounted, 0);
+    expect_ok(before);
+    expect_ok(read);
+    expect_status(put, TARN_STORE_DENIED, "'f'");
+    expect_status(claim, TARN_STORE_DENIED, "'g'");
+    expect_status(removed, TARN_STORE_DENIED, "'f'");
+}
