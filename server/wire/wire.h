@@ -3,7 +3,8 @@
  *
  * A server has methods by path. Every method, whatever its kind, is one function that reads messages
  * from its call and writes messages to it; it runs on a thread of `exec` and may wait. A unary method
- * reads one and writes one. What it returns is the call's outcome: a status travels as its gRPC code,
+ * reads one and writes one. It starts when the client's first message (or its end) has come: a client
+ * that opens a call and says nothing costs no thread. What it returns is the call's outcome: a status travels as its gRPC code,
  * its message, and google.rpc.Status details (ErrorInfo: reason, domain "tarn", metadata; RetryInfo
  * where trying again helps), and is the same status again in a client of this room.
  *
@@ -49,6 +50,9 @@ struct tarn_wire_method {
     const char *path; /* "/tarn.v1.TableService/Commit" */
     tarn_wire_fn fn;
     void *self;
+    /* Writes exactly one message: it then travels with the outcome, which is cheaper. Set by itself
+     * for methods that `descriptors` describe as such. */
+    bool one_response;
 };
 
 struct tarn_wire_server_options {
@@ -61,6 +65,8 @@ struct tarn_wire_server_options {
     void *admit_self;
     struct tarn_slice descriptors; /* a FileDescriptorSet for reflection; may be empty */
     const char *const *services; /* names that health and reflection list; NULL terminated */
+    /* PEM files; TLS where cert_file is set. With client_ca_file clients must show a certificate. */
+    const char *cert_file, *key_file, *client_ca_file;
 };
 
 /* Errors: ADDRESS_IN_USE, CONFIG_INVALID. Methods are copied. */
@@ -73,6 +79,9 @@ void tarn_wire_server_set_serving(struct tarn_wire_server *server, bool serving)
 /* Health to NOT_SERVING, no new calls, waits for running ones up to grace_ms, cancels the rest. */
 void tarn_wire_server_drain(struct tarn_wire_server *server, int64_t grace_ms);
 void tarn_wire_server_free(struct tarn_wire_server *server);
+/* Reads certificate and key anew, for handshakes from now on; a bad file changes nothing and is
+ * CONFIG_INVALID. OK without TLS. */
+TARN_MUST struct tarn_status *tarn_wire_server_reload_tls(struct tarn_wire_server *server);
 
 /* The next message, owned; NULL when the client has sent its last. */
 TARN_MUST struct tarn_status *tarn_call_read(struct tarn_call *call, struct tarn_message **out);
