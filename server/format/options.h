@@ -1,8 +1,9 @@
 /*
  * options - the table options Tarn understands, parsed and judged.
  *
- * Shape    what exists is one table, options.def: O(id, key, kind, default, effect). An option that
- *          changes rows and isn't implemented makes the table "listed only": refuse_reason names it.
+ * Shape    what exists is one table, options.def: O(key, kind, default, effect). An option that changes
+ *          rows and isn't implemented makes the table "listed only": refuse_write stops loads and
+ *          compaction, refuse_merge also reads; a compaction asks both. Keys not known are passive.
  * Source   docs/format.md, "Options" and "Compatibility checklist".
  */
 #ifndef TARN_FORMAT_OPTIONS_H
@@ -13,6 +14,7 @@
 
 enum tarn_merge_engine { TARN_MERGE_DEDUPLICATE, TARN_MERGE_PARTIAL_UPDATE, TARN_MERGE_AGGREGATION,
                          TARN_MERGE_FIRST_ROW };
+enum tarn_group_commit { TARN_GROUP_BATCH, TARN_GROUP_ALL, TARN_GROUP_NONE }; /* tarn.group-commit */
 enum tarn_stats_mode { TARN_STATS_NONE, TARN_STATS_COUNTS, TARN_STATS_TRUNCATE, TARN_STATS_FULL };
 
 struct tarn_options {
@@ -20,6 +22,7 @@ struct tarn_options {
     enum tarn_bucket_function bucket_function;
     const int *bucket_key_columns;        /* column indices in option order; trimmed key by default */
     size_t bucket_key_count;
+    bool bucket_append_ordered;           /* append tables: compact only neighbours, in order */
     enum tarn_merge_engine merge_engine;
     bool ignore_delete, ignore_update_before;
     const int *sequence_columns;          /* sequence.field */
@@ -40,6 +43,7 @@ struct tarn_options {
     struct tarn_slice data_dir;           /* data-file.path-directory; absent: none */
     enum tarn_stats_mode stats_mode;      /* per column overrides: tarn_options_stats_mode */
     int32_t stats_length;                 /* of TRUNCATE */
+    int stats_keep_first;                 /* columns from here on have none; -1: all have */
     int64_t manifest_target_size, manifest_full_threshold;
     int manifest_merge_min_count;
     struct tarn_slice manifest_compression;
@@ -54,6 +58,9 @@ struct tarn_options {
     int64_t split_target_size, split_open_cost;
     bool discard_duplicate_files;
     int commit_retries;
+    bool dynamic_partition_overwrite;
+    enum tarn_group_commit group_commit;
+    bool sequence_overlap_refused;        /* tarn.sequence-overlap = refuse */
     /* Absent: everything is implemented. Else e.g. "merge-engine = aggregation". */
     struct tarn_slice refuse_write, refuse_merge;
 };
@@ -61,7 +68,8 @@ struct tarn_options {
 /* Errors: SCHEMA_INVALID names the option, its value and what was expected. */
 TARN_MUST struct tarn_status *tarn_options_parse(const struct tarn_schema *schema,
                                                  struct tarn_arena *arena, struct tarn_options *out);
-/* The statistics mode of one column after per-column, per-level and keep-first-n rules. */
+/* The statistics mode of one column after per-column, keep-first-n and thin-mode rules (the mode per
+ * level only makes bounds looser or tighter, and isn't looked at). */
 void tarn_options_stats_mode(const struct tarn_options *options, const struct tarn_schema *schema,
                              int column, enum tarn_stats_mode *mode, int32_t *length);
 /* UNSUPPORTED_FEATURE naming the option, or OK. */

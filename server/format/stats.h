@@ -34,5 +34,12 @@ struct tarn_stats tarn_stats_empty(void);
 void tarn_stats_build(const struct tarn_type *const *types, const struct tarn_column_stats *columns,
                       const enum tarn_stats_mode *modes, const int32_t *lengths, size_t count,
                       struct tarn_arena *arena, struct tarn_stats *out);
+/* As Java's dense store: columns of which nothing is known are left out. covered: the names of the
+ * others, in the arena; *all: none was left out, and _VALUE_STATS_COLS is null. */
+void tarn_stats_build_dense(const struct tarn_slice *names, const struct tarn_type *const *types,
+                            const struct tarn_column_stats *columns,
+                            const enum tarn_stats_mode *modes, const int32_t *lengths, size_t count,
+                            struct tarn_arena *arena, struct tarn_stats *out,
+                            const struct tarn_slice **covered, size_t *covered_count, bool *all);
 
 #endif
