@@ -1,0 +1,350 @@
+#include "table/internal.h"
+
+/* The table as an object: opening, the look for what others wrote, and the views that readers hold. */
+
+struct tarn_status *tarn_table_open(struct tarn_op *op, const struct tarn_table_env *env, const char *path,
+                                    const char *uuid, const char *name, struct tarn_table **out)
+{
+    TARN_OWN(tarn_table_drop_ref) struct tarn_table *table = tarn_calloc(1, sizeof *table);
+    atomic_init(&table->ref_count, 1);
+    table->env = env;
+    snprintf(table->uuid, sizeof table->uuid, "%s", uuid);
+    table->path = tarn_strdup(path);
+    table->name = tarn_strdup(name);
+    pthread_mutex_init(&table->lock, NULL);
+    pthread_mutex_init(&table->sequence_lock, NULL);
+    pthread_rwlock_init(&table->index_lock, NULL);
+    table->pending_last = &table->pending_first;
+    table->mailbox = tarn_mailbox_new(env->exec, name);
+    TARN_TRY(tarn_table__refresh(op, table)); /* nobody else has it yet: as good as in its mailbox */
+    *out = tarn_move(table);
+    return TARN_OK;
+}
+
+struct tarn_table *tarn_table_ref(struct tarn_table *table)
+{
+    atomic_fetch_add(&table->ref_count, 1);
+    return table;
+}
+
+void tarn_table_unref(struct tarn_table *table)
+{
+    if (table == NULL || atomic_fetch_sub(&table->ref_count, 1) != 1)
+        return;
+    tarn_mailbox_free(table->mailbox);
+    tarn_head_free(table->head);
+    tarn_buf_drop(&table->attempt.json);
+    tarn_table_view_unref(table->view == NULL ? NULL : &table->view->view);
+    pthread_rwlock_destroy(&table->index_lock);
+    pthread_mutex_destroy(&table->sequence_lock);
+    pthread_mutex_destroy(&table->lock);
+    free(table->path);
+    free(table->name);
+    free(table);
+}
+
+void tarn_table_drop_ref(struct tarn_table **table)
+{
+    tarn_table_unref(*table);
+    *table = NULL;
+}
+
+const char *tarn_table_path(const struct tarn_table *table)
+{
+    return table->path;
+}
+
+const char *tarn_table_uuid(const struct tarn_table *table)
+{
+    return table->uuid;
+}
+
+const char *tarn_table_name(const struct tarn_table *table)
+{
+    return table->name;
+}
+
+/* --- views --- */
+
+void tarn_table_view_unref(const struct tarn_table_view *view)
+{
+    struct view_box *box = (struct view_box *)(uintptr_t)view;
+    if (box == NULL || atomic_fetch_sub(&box->ref_count, 1) != 1)
+        return;
+    tarn_arena_free(box->arena);
+    free(box);
+}
+
+void tarn_table_view_drop(const struct tarn_table_view **view)
+{
+    tarn_table_view_unref(*view);
+    *view = NULL;
+}
+
+static void view_box_drop(struct view_box **box)
+{
+    tarn_table_view_unref(*box == NULL ? NULL : &(*box)->view);
+    *box = NULL;
+}
+
+/* Fills what the view says of schema and options: of the newest schema file. */
+static struct tarn_status *fill_schema(struct tarn_op *op, struct tarn_table *table, struct view_box *box)
+{
+    int64_t known = table->view == NULL ? -1 : table->view->view.schema.id;
+    int64_t id;
+    TARN_TRY(tarn_table__latest_schema_id(op, table, known, &id));
+    bool found;
+    TARN_TRY(tarn_table__read_schema(op, table, id, box->arena, &found, &box->view.schema));
+    if (!found) /* the folder was removed or rewritten below us: look at it anew */
+        return tarn_status_new(TARN_TABLE_NOT_FOUND, "table %s: schema %" PRId64 " is gone from %s", table->name, id,
+                               table->path);
+    return tarn_options_parse(&box->view.schema, box->arena, &box->view.options);
+}
+
+static struct tarn_status *publish(struct tarn_op *op, struct tarn_table *table, int64_t earliest)
+{
+    TARN_OWN(view_box_drop) struct view_box *box = tarn_calloc(1, sizeof *box);
+    atomic_init(&box->ref_count, 1);
+    box->arena = tarn_arena_new();
+    TARN_TRY(fill_schema(op, table, box));
+    box->view.earliest_id = earliest;
+    if (table->head->id != 0) {
+        box->view.has_snapshot = true;
+        struct tarn_slice json = tarn_arena_copy(box->arena, table->head->json);
+        TARN_TRY(tarn_snapshot_decode(json, box->arena, &box->view.snapshot));
+    }
+    pthread_mutex_lock(&table->lock);
+    struct view_box *old = table->view;
+    table->view = tarn_move(box);
+    table->looked_ms = tarn_clock_mono_ms();
+    pthread_mutex_unlock(&table->lock);
+    tarn_table_view_unref(old == NULL ? NULL : &old->view);
+    return TARN_OK;
+}
+
+struct tarn_status *tarn_table__publish_view(struct tarn_op *op, struct tarn_table *table)
+{
+    int64_t earliest = table->view->view.earliest_id;
+    return publish(op, table, earliest != 0 ? earliest : table->head->id);
+}
+
+/* --- the look --- */
+
+/* Is the head still the newest snapshot, the earliest still there, the schema still the last? */
+static struct tarn_status *unchanged(struct tarn_op *op, struct tarn_table *table, bool *out)
+{
+    *out = false;
+    if (table->head == NULL || table->view == NULL)
+        return TARN_OK;
+    struct tarn_store *store = table->env->store;
+    bool next_snapshot, next_schema;
+    TARN_TRY(tarn_store_stat(store, op, tarn_table__key(op, table, "snapshot/snapshot-%" PRId64, table->head->id + 1),
+                             &next_snapshot, NULL));
+    TARN_TRY(tarn_store_stat(
+        store, op, tarn_table__key(op, table, "schema/schema-%" PRId64, table->view->view.schema.id + 1), &next_schema,
+        NULL));
+    if (next_snapshot || next_schema)
+        return TARN_OK;
+    if (table->head->id == 0) {
+        struct tarn_range range;
+        TARN_TRY(tarn_table__find_range(op, table, &range));
+        *out = range.latest == 0;
+        return TARN_OK;
+    }
+    bool earliest, here;
+    TARN_TRY(tarn_store_stat(
+        store, op, tarn_table__key(op, table, "snapshot/snapshot-%" PRId64, table->view->view.earliest_id), &earliest,
+        NULL));
+    struct tarn_snapshot snapshot;
+    struct tarn_slice json;
+    TARN_TRY(tarn_table__read_snapshot(op, table, table->head->id, op->arena, &here, &json, &snapshot));
+    *out = earliest && here && tarn_slice_equal(json, table->head->json);
+    return TARN_OK;
+}
+
+static struct tarn_status *learn(struct tarn_op *op, struct tarn_table *table)
+{
+    struct tarn_range range;
+    TARN_TRY(tarn_table__find_range(op, table, &range));
+    TARN_TRY(tarn_table__index_catch_up(op, table, range));
+    if (range.earliest > 1)
+        TARN_TRY(tarn_table__index_forget_below(op, table, range.earliest));
+    bool found;
+    TARN_OWN(tarn_head_drop) struct tarn_head *head = NULL;
+    TARN_TRY(tarn_table__load_head(op, table, range.latest, &found, &head));
+    if (!found)
+        return tarn_status_new(TARN_SNAPSHOT_NOT_FOUND, "table %s: snapshot %" PRId64 " vanished while it was read",
+                               table->name, range.latest);
+    struct tarn_head *old = table->head;
+    bool news = old == NULL || old->id != head->id || !tarn_slice_equal(old->json, head->json);
+    table->head = tarn_move(head);
+    tarn_head_free(old);
+    TARN_TRY(publish(op, table, range.earliest));
+    if (news && range.latest != 0 && table->env->committed != NULL)
+        table->env->committed(table->env->committed_arg, table, range.latest);
+    return TARN_OK;
+}
+
+struct tarn_status *tarn_table__refresh(struct tarn_op *op, struct tarn_table *table)
+{
+    bool same;
+    TARN_TRY(unchanged(op, table, &same));
+    if (!same)
+        return learn(op, table);
+    pthread_mutex_lock(&table->lock);
+    table->looked_ms = tarn_clock_mono_ms();
+    pthread_mutex_unlock(&table->lock);
+    return TARN_OK;
+}
+
+struct look_job {
+    struct tarn_op *op;
+    struct tarn_table *table;
+    struct tarn_status *status;
+};
+
+static bool looked_lately(struct tarn_table *table)
+{
+    pthread_mutex_lock(&table->lock);
+    bool lately = tarn_clock_mono_ms() - table->looked_ms < table->env->foreign_check_ms;
+    pthread_mutex_unlock(&table->lock);
+    return lately;
+}
+
+static void run_look(void *arg)
+{
+    struct look_job *job = arg;
+    if (!looked_lately(job->table)) /* another reader may have looked while this one waited */
+        job->status = tarn_table__refresh(job->op, job->table);
+}
+
+struct tarn_status *tarn_table_look(struct tarn_op *op, struct tarn_table *table, const struct tarn_table_view **out)
+{
+    TARN_TRY(tarn_table__check_here(table));
+    if (!looked_lately(table)) {
+        struct look_job job = {op, table, TARN_OK};
+        tarn_mailbox_call(table->mailbox, run_look, &job);
+        if (job.status != TARN_OK)
+            return job.status;
+    }
+    pthread_mutex_lock(&table->lock);
+    atomic_fetch_add(&table->view->ref_count, 1);
+    *out = &table->view->view;
+    pthread_mutex_unlock(&table->lock);
+    return TARN_OK;
+}
+
+/* --- the end of a table, and its moves --- */
+
+struct end_job {
+    struct tarn_table *table;
+    const char *path, *name;   /* a move; NULL: the end */
+    bool forget;
+    struct tarn_status *status;
+};
+
+static void run_end(void *arg)
+{
+    struct end_job *job = arg;
+    struct tarn_table *table = job->table;
+    pthread_mutex_lock(&table->lock);
+    if (job->path != NULL) {
+        char *old_path = table->path, *old_name = table->name;
+        table->path = tarn_strdup(job->path);
+        table->name = tarn_strdup(job->name);
+        free(old_path);
+        free(old_name);
+    } else {
+        table->gone = TARN_TABLE_NOT_FOUND;
+    }
+    pthread_mutex_unlock(&table->lock);
+    if (job->forget)
+        job->status = tarn_table__index_clear(table, true);
+}
+
+struct tarn_status *tarn_table_retire(struct tarn_op *op, struct tarn_table *table, bool forget)
+{
+    struct end_job job = {table, NULL, NULL, forget, TARN_OK};
+    tarn_mailbox_call(table->mailbox, run_end, &job);
+    return job.status;
+}
+
+struct tarn_status *tarn_table_moved(struct tarn_op *op, struct tarn_table *table, const char *path, const char *name)
+{
+    struct end_job job = {table, path, name, false, TARN_OK};
+    tarn_mailbox_call(table->mailbox, run_end, &job);
+    return job.status;
+}
+
+/* --- schemas --- */
+
+struct tarn_status *tarn_table_schema(struct tarn_op *op, struct tarn_table *table, int64_t id,
+                                      const struct tarn_schema **out)
+{
+    TARN_TRY(tarn_table__check_here(table));
+    struct tarn_schema *schema = tarn_arena_calloc(op->arena, 1, sizeof *schema);
+    bool found;
+    TARN_TRY(tarn_table__read_schema(op, table, id, op->arena, &found, schema));
+    if (!found)
+        return tarn_status_new(TARN_SCHEMA_MALFORMED, "table %s has no schema %" PRId64, table->name, id);
+    *out = schema;
+    return TARN_OK;
+}
+
+struct tarn_status *tarn_table_schemas(struct tarn_op *op, struct tarn_table *table, const struct tarn_schema ***out,
+                                       size_t *count)
+{
+    TARN_OWN(tarn_table_view_drop) const struct tarn_table_view *view = NULL;
+    TARN_TRY(tarn_table_look(op, table, &view));
+    const struct tarn_schema **list = tarn_arena_calloc(op->arena, (size_t)view->schema.id + 1, sizeof *list);
+    size_t n = 0;
+    for (int64_t id = 0; id <= view->schema.id; id++) {
+        struct tarn_schema *schema = tarn_arena_calloc(op->arena, 1, sizeof *schema);
+        bool found;
+        TARN_TRY(tarn_table__read_schema(op, table, id, op->arena, &found, schema));
+        if (found)
+            list[n++] = schema;
+    }
+    *out = list;
+    *count = n;
+    return TARN_OK;
+}
+
+struct schema_job {
+    struct tarn_op *op;
+    struct tarn_table *table;
+    const struct tarn_schema *next;
+    struct tarn_status *status;
+};
+
+static struct tarn_status *put_schema(struct schema_job *job)
+{
+    struct tarn_table *table = job->table;
+    TARN_TRY(tarn_table__check_here(table));
+    TARN_TRY(tarn_table__refresh(job->op, table));
+    int64_t current = table->view->view.schema.id;
+    if (job->next->id != current + 1)
+        return tarn_status_new(TARN_SCHEMA_CONFLICT, "table %s has schema %" PRId64 " by now", table->name, current);
+    TARN_OWN(tarn_buf_drop) struct tarn_buf json = {0};
+    tarn_schema_encode(job->next, &json);
+    const char *key = tarn_table__key(job->op, table, "schema/schema-%" PRId64, job->next->id);
+    bool created;
+    TARN_TRY(tarn_store_put_if_absent(table->env->store, job->op, key, tarn_buf_slice(&json), &created));
+    if (!created)
+        return tarn_status_new(TARN_SCHEMA_CONFLICT, "another writer made schema %" PRId64 " of table %s first",
+                               job->next->id, table->name);
+    return tarn_table__publish_view(job->op, table);
+}
+
+static void run_put_schema(void *arg)
+{
+    struct schema_job *job = arg;
+    job->status = put_schema(job);
+}
+
+struct tarn_status *tarn_table_put_schema(struct tarn_op *op, struct tarn_table *table, const struct tarn_schema *next)
+{
+    struct schema_job job = {op, table, next, TARN_OK};
+    tarn_mailbox_call(table->mailbox, run_put_schema, &job);
+    return job.status;
+}
