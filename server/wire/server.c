@@ -378,6 +378,20 @@ static bool wait_drained(struct tarn_wire_server *server, int64_t ms)
     return grpc_completion_queue_next(server->drain_queue, until, NULL).type == GRPC_OP_COMPLETE;
 }
 
+/* gRPC is done when the connections are; methods may still run, and need the queues to the end. */
+static void wait_calls(struct tarn_wire_server *server)
+{
+    int64_t nag_ms = tarn_clock_mono_ms() + DRAIN_NAG_MS;
+    while (atomic_load(&server->call_count) != 0) {
+        usleep(500);
+        if (tarn_clock_mono_ms() < nag_ms)
+            continue;
+        tarn_log(NULL, TARN_WARN, "server.drain", "calls_running=%d",
+                 atomic_load(&server->call_count));
+        nag_ms += DRAIN_NAG_MS;
+    }
+}
+
 void tarn_wire_server_drain(struct tarn_wire_server *server, int64_t grace_ms)
 {
     if (server->drained)
@@ -389,14 +403,12 @@ void tarn_wire_server_drain(struct tarn_wire_server *server, int64_t grace_ms)
     grpc_server_shutdown_and_notify(server->handle, server->drain_queue, NULL);
 
     tarn_exec_wait_begin();
-    bool done = wait_drained(server, grace_ms);
-    if (!done) {
-        grpc_server_cancel_all_calls(server->handle);
-        /* Their ops are cancelled now; a method that does not look is named until it ends. */
+    if (!wait_drained(server, grace_ms)) {
+        grpc_server_cancel_all_calls(server->handle); /* their ops are cancelled with that */
         while (!wait_drained(server, DRAIN_NAG_MS))
-            tarn_log(NULL, TARN_WARN, "server.drain", "calls_running=%d",
-                     atomic_load(&server->call_count));
+            tarn_log(NULL, TARN_WARN, "server.drain", "connections=open");
     }
+    wait_calls(server);
     tarn_exec_wait_end();
 }
 
@@ -409,9 +421,6 @@ void tarn_wire_server_free(struct tarn_wire_server *server)
         grpc_completion_queue_shutdown(server->queues[i]);
     for (int i = 0; i < server->queue_count; i++)
         pthread_join(server->threads[i], NULL);
-    /* The last thread that held a call may still be between gRPC's part and ours: microseconds. */
-    while (atomic_load(&server->call_count) != 0)
-        usleep(200);
     grpc_server_destroy(server->handle);
     for (int i = 0; i < server->queue_count; i++)
         grpc_completion_queue_destroy(server->queues[i]);

@@ -46,10 +46,8 @@ static struct tarn_status *unary(void *self TARN_UNUSED, struct tarn_op *op TARN
     return tarn_call_write(call, message); /* as it came: no copy */
 }
 
-static struct tarn_status *collect(void *self, struct tarn_op *op TARN_UNUSED,
-                                   struct tarn_call *call)
+static struct tarn_status *collect_all(struct echo *echo, struct tarn_call *call)
 {
-    struct echo *echo = self;
     TARN_OWN(tarn_buf_drop) struct tarn_buf all = {0};
     for (;;) {
         TARN_OWN(tarn_message_drop) struct tarn_message *message = NULL;
@@ -64,6 +62,16 @@ static struct tarn_status *collect(void *self, struct tarn_op *op TARN_UNUSED,
     }
     atomic_fetch_add(&echo->clean_end_count, 1);
     return tarn_call_write(call, tarn_message_copy(tarn_buf_slice(&all)));
+}
+
+static struct tarn_status *collect(void *self, struct tarn_op *op TARN_UNUSED,
+                                   struct tarn_call *call)
+{
+    struct echo *echo = self;
+    atomic_fetch_add(&echo->running, 1);
+    struct tarn_status *status = collect_all(echo, call);
+    atomic_fetch_sub(&echo->running, 1);
+    return status;
 }
 
 static struct tarn_status *repeat_all(struct echo *echo, struct tarn_op *op,
@@ -152,7 +160,7 @@ static struct tarn_status *who(void *self TARN_UNUSED, struct tarn_op *op, struc
 void echo_start(struct echo *echo, void (*tune)(struct tarn_wire_server_options *options))
 {
     memset(echo, 0, sizeof *echo);
-    tarn_log_set_level(TARN_ERROR);
+    tarn_log_set_level(TARN_WARN);
     echo->exec = tarn_exec_new(4, 64);
     struct tarn_wire_method methods[] = {
         {.path = "/t.Echo/Unary", .fn = unary, .self = echo, .one_response = true},
