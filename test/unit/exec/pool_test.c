@@ -1,0 +1,140 @@
+/*
+ * Promise: every posted job runs once; at most core_count run at a time, and others run on while
+ * some wait; free runs what is left.
+ */
+#include "test.h"
+
+#include <unistd.h>
+
+#include "exec/exec.h"
+
+struct counter {
+    struct tarn_exec *exec;
+    atomic_int ran;
+    atomic_int now;
+    atomic_int most;
+};
+
+static void count(void *arg)
+{
+    struct counter *c = arg;
+    int now = atomic_fetch_add(&c->now, 1) + 1, most = atomic_load(&c->most);
+    while (now > most && !atomic_compare_exchange_weak(&c->most, &most, now))
+        ;
+    atomic_fetch_add(&c->ran, 1);
+    atomic_fetch_sub(&c->now, 1);
+}
+
+TARN_TEST(pool, runs_each_job_once_and_core_count_at_a_time)
+{
+    struct counter c = {0};
+    struct tarn_exec *exec = tarn_exec_new(2, 8);
+    for (int i = 0; i < 5000; i++)
+        tarn_exec_post(exec, count, &c);
+    tarn_exec_free(exec);
+    expect_int(atomic_load(&c.ran), 5000);
+    expect_true(atomic_load(&c.most) <= 2);
+}
+
+static void post_more(void *arg)
+{
+    struct counter *c = arg;
+    if (atomic_fetch_add(&c->ran, 1) < 99)
+        tarn_exec_post(c->exec, post_more, c);
+}
+
+TARN_TEST(pool, free_runs_also_what_jobs_post)
+{
+    struct counter c = {.exec = tarn_exec_new(1, 1)};
+    tarn_exec_post(c.exec, post_more, &c);
+    tarn_exec_free(c.exec);
+    expect_int(atomic_load(&c.ran), 100);
+}
+
+TARN_TEST(pool, starts_and_ends_without_a_job)
+{
+    for (int i = 0; i < 50; i++)
+        tarn_exec_free(tarn_exec_new(2, 4));
+    tarn_exec_free(NULL);
+}
+
+struct waiter {
+    struct tarn_gate *gate;
+    atomic_int *waiting;
+    atomic_int *done;
+};
+
+static void wait_for_gate(void *arg)
+{
+    struct waiter *w = arg;
+    tarn_exec_wait_begin(); /* nests with the gate's own */
+    atomic_fetch_add(w->waiting, 1);
+    tarn_gate_wait(w->gate, NULL);
+    tarn_exec_wait_end();
+    atomic_fetch_add(w->done, 1);
+}
+
+static void open_gate(void *arg)
+{
+    tarn_gate_open(arg);
+}
+
+TARN_TEST(pool, grows_while_jobs_wait_for_a_later_job)
+{
+    struct tarn_exec *exec = tarn_exec_new(1, 8);
+    struct tarn_gate *gate = tarn_gate_new();
+    atomic_int waiting = 0, done = 0;
+    struct waiter w = {gate, &waiting, &done};
+    for (int i = 0; i < 7; i++)
+        tarn_exec_post(exec, wait_for_gate, &w);
+    tarn_exec_post(exec, open_gate, gate); /* the eighth thread's */
+    tarn_exec_free(exec);
+    expect_int(atomic_load(&waiting), 7);
+    expect_int(atomic_load(&done), 7);
+    tarn_gate_free(gate);
+}
+
+static void do_nothing(void *arg)
+{
+    atomic_fetch_add((atomic_int *)arg, 1);
+}
+
+struct nested {
+    struct tarn_exec *exec;
+    atomic_int ran;
+    int depth;
+};
+
+/* Each job posts another and waits for it: fifty threads deep. */
+static void post_and_wait(void *arg)
+{
+    struct nested *n = arg;
+    struct tarn_mailbox *mailbox = tarn_mailbox_new(n->exec, "nested");
+    if (n->depth-- > 0)
+        tarn_mailbox_call(mailbox, post_and_wait, n);
+    tarn_mailbox_free(mailbox);
+    do_nothing(&n->ran);
+}
+
+TARN_TEST(pool, survives_waits_as_deep_as_thread_max)
+{
+    struct nested n = {.exec = tarn_exec_new(1, 52), .depth = 50};
+    tarn_exec_post(n.exec, post_and_wait, &n);
+    tarn_exec_free(n.exec);
+    expect_int(atomic_load(&n.ran), 51);
+}
+
+TARN_TEST(gate, opens_once_for_all)
+{
+    struct tarn_gate *gate = tarn_gate_new();
+    t->op->deadline_mono_ms = tarn_clock_mono_ms() + 30;
+    expect_false(tarn_gate_wait(gate, t->op)); /* its deadline */
+    t->op->deadline_mono_ms = INT64_MAX;
+    tarn_op_cancel(t->op);
+    expect_false(tarn_gate_wait(gate, t->op)); /* cancelled */
+    tarn_gate_open(gate);
+    expect_true(tarn_gate_wait(gate, t->op)); /* open counts first */
+    expect_true(tarn_gate_wait(gate, NULL));
+    tarn_gate_free(gate);
+    tarn_gate_free(NULL);
+}
