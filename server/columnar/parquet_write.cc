@@ -1,0 +1,336 @@
+/*
+ * parquet_write - rows to a Parquet file as Paimon writes it.
+ *
+ * Shape    the schema is made by hand (parquet_schema.cc); Arrow's writer follows the physical type it finds
+ *          there, also INT96 and decimals as integers. Row groups are filled encoded, not as Arrow data:
+ *          memory is about one compressed row group.
+ * Choices  the first rows are held back until it is clear which columns repeat their values: a
+ *          dictionary of unique values doubles the time and grows the file.
+ */
+#include "columnar/parquet_schema.h"
+#include "columnar/parquet_stats.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+#include <parquet/arrow/writer.h>
+#include <parquet/file_writer.h>
+
+namespace tarn {
+
+namespace {
+
+const int64_t kSampleRows = 32768;
+const double kDictionaryShareMax = 0.7;     /* distinct values of the sample; above: no dictionary */
+const int64_t kGroupRowsMin = 128 << 10;    /* a row group closes at so many rows, if it has … */
+const int64_t kGroupBytesDefault = 16 << 20; /* … so many bytes, about, when encoded; or at … */
+const int64_t kGroupRowsMax = 1 << 20;      /* … so many rows anyhow */
+const double kRatioGuess = 0.4;             /* encoded size of Arrow data before anything is known */
+
+/* About how many different values the sample of a column has: linear counting in a bitmap. */
+class DistinctCounter {
+public:
+    DistinctCounter() : bits_(kBits / 64) {}
+    void add(uint64_t hash)
+    {
+        hash *= 0x9E3779B97F4A7C15ULL;
+        hash ^= hash >> 32;
+        bits_[(hash % kBits) >> 6] |= 1ULL << (hash & 63);
+    }
+    double estimate() const
+    {
+        int64_t zeros = 0;
+        for (uint64_t word : bits_)
+            zeros += 64 - __builtin_popcountll(word);
+        return zeros == 0 ? (double)kBits : -(double)kBits * std::log((double)zeros / kBits);
+    }
+
+private:
+    static const int64_t kBits = 1 << 18;
+    std::vector<uint64_t> bits_;
+};
+
+template <typename C>
+void count_fixed(const arrow::Array &a, DistinctCounter &counter)
+{
+    const C *values = a.data()->GetValues<C>(1);
+    for (int64_t i = 0; i < a.length(); i++)
+        counter.add((uint64_t)values[i] + 1);
+}
+
+/* False: a type that is not counted. */
+bool count_values(const arrow::Array &a, DistinctCounter &counter)
+{
+    if (arrow::is_base_binary_like(a.type_id())) {
+        const arrow::BinaryArray &bytes = static_cast<const arrow::BinaryArray &>(a);
+        for (int64_t i = 0; i < a.length(); i++)
+            counter.add(std::hash<std::string_view>()(bytes.GetView(i)));
+        return true;
+    }
+    switch (arrow::is_fixed_width(a.type_id()) ? a.type()->byte_width() : 0) {
+    case 4:
+        count_fixed<uint32_t>(a, counter);
+        return true;
+    case 8:
+        count_fixed<uint64_t>(a, counter);
+        return true;
+    case 16: {
+        const uint64_t *words = a.data()->GetValues<uint64_t>(1, a.offset() * 2);
+        for (int64_t i = 0; i < a.length(); i++)
+            counter.add(words[2 * i] ^ (words[2 * i + 1] * 31));
+        return true;
+    }
+    default:
+        return false;
+    }
+}
+
+parquet::Compression::type codec_of(const char *name)
+{
+    std::string_view n = name == NULL ? "" : name;
+    if (n == "zstd")
+        return parquet::Compression::ZSTD;
+    if (n == "snappy")
+        return parquet::Compression::SNAPPY;
+    if (n == "gzip")
+        return parquet::Compression::GZIP;
+    if (n == "lz4") /* what parquet-mr calls so */
+        return parquet::Compression::LZ4_HADOOP;
+    if (n == "lz4_raw")
+        return parquet::Compression::LZ4;
+    if (n == "none" || n == "uncompressed" || n.empty())
+        return parquet::Compression::UNCOMPRESSED;
+    fail(TARN_UNSUPPORTED_FEATURE, "compression %s is not known for Parquet; use zstd, snappy, lz4, gzip or none", name);
+}
+
+} // namespace
+
+class ParquetWriter {
+public:
+    std::shared_ptr<Sink> sink;
+    std::shared_ptr<parquet::schema::GroupNode> parquet;
+    SchemaPtr schema;
+    std::vector<std::string> names;
+    std::vector<ColumnFacts> facts;
+    parquet::Compression::type codec;
+    int zstd_level;
+    int64_t group_bytes_max;
+
+    std::vector<RecordBatchPtr> held; /* until the writer is open */
+    int64_t held_rows = 0;
+    std::unique_ptr<parquet::arrow::FileWriter> writer;
+    int64_t row_count = 0;
+    int64_t group_rows = 0, group_arrow_bytes = 0; /* of the row group being filled */
+    int64_t closed_arrow_bytes = 0;                /* of those before */
+
+    std::shared_ptr<parquet::WriterProperties> properties();
+    void open();
+    void write(const RecordBatchPtr &batch);
+    double ratio() const;
+    int64_t group_bytes() const { return (int64_t)((double)group_arrow_bytes * ratio()); }
+};
+
+void ParquetWriterDrop::operator()(ParquetWriter *writer) const
+{
+    delete writer;
+}
+
+ParquetWriterPtr parquet_writer_new(std::shared_ptr<Sink> sink, const struct tarn_file_write *spec)
+{
+    ParquetWriterPtr w(new ParquetWriter);
+    w->sink = std::move(sink);
+    w->codec = codec_of(spec->compression);
+    w->zstd_level = spec->zstd_level;
+    w->group_bytes_max = spec->row_group_size > 0 ? spec->row_group_size : kGroupBytesDefault;
+    w->parquet = parquet_schema(spec->columns, spec->column_count);
+    arrow::FieldVector fields;
+    for (size_t i = 0; i < spec->column_count; i++) {
+        const struct tarn_column_write *c = &spec->columns[i];
+        w->names.push_back(string_of(c->name));
+        w->facts.push_back(column_facts(c->type));
+        fields.push_back(arrow::field(string_of(c->name), arrow_type(c->type), c->type->nullable));
+    }
+    w->schema = arrow::schema(fields);
+    return w;
+}
+
+std::shared_ptr<parquet::WriterProperties> ParquetWriter::properties()
+{
+    parquet::WriterProperties::Builder builder;
+    builder.version(parquet::ParquetVersion::PARQUET_2_6)
+        ->data_page_version(parquet::ParquetDataPageVersion::V1)
+        ->compression(codec)
+        ->max_row_group_length(INT64_MAX) /* decided here */
+        ->enable_statistics();
+    if (codec == parquet::Compression::ZSTD)
+        builder.compression_level(std::clamp(zstd_level, 1, 22));
+    for (size_t i = 0; i < names.size(); i++) {
+        DistinctCounter counter;
+        bool counted = true;
+        for (size_t b = 0; b < held.size() && counted; b++)
+            counted = count_values(*held[b]->column((int)i), counter);
+        if (counted && held_rows > 0 && counter.estimate() > kDictionaryShareMax * (double)held_rows)
+            builder.disable_dictionary(std::make_shared<parquet::schema::ColumnPath>(std::vector<std::string>{names[i]}));
+    }
+    return builder.build();
+}
+
+void ParquetWriter::open()
+{
+    std::unique_ptr<parquet::ParquetFileWriter> raw = parquet::ParquetFileWriter::Open(sink, parquet, properties());
+    parquet::ArrowWriterProperties::Builder arrow_properties;
+    arrow_properties.set_use_threads(false);
+    must(parquet::arrow::FileWriter::Make(arrow::default_memory_pool(), std::move(raw), schema, arrow_properties.build(), &writer),
+         TARN_INTERNAL, "parquet writer");
+    for (RecordBatchPtr &batch : std::exchange(held, {}))
+        write(batch);
+}
+
+double ParquetWriter::ratio() const
+{
+    return closed_arrow_bytes == 0 ? kRatioGuess : (double)sink->Tell().ValueOr(0) / (double)closed_arrow_bytes;
+}
+
+void ParquetWriter::write(const RecordBatchPtr &batch)
+{
+    if (group_rows >= kGroupRowsMax || group_bytes() >= group_bytes_max * 4 ||
+        (group_rows >= kGroupRowsMin && group_bytes() >= group_bytes_max)) {
+        must(writer->NewBufferedRowGroup(), TARN_IO_ERROR, "parquet");
+        closed_arrow_bytes += group_arrow_bytes;
+        group_rows = group_arrow_bytes = 0;
+    }
+    must(writer->WriteRecordBatch(*batch), TARN_INTERNAL, "parquet");
+    group_rows += batch->num_rows();
+    for (const ArrayPtr &column : batch->columns())
+        group_arrow_bytes += array_bytes(*column);
+}
+
+void parquet_writer_add(ParquetWriter &w, const struct tarn_batch *in)
+{
+    if (in->row_count == 0)
+        return;
+    if ((size_t)in->column_count != w.names.size())
+        fail(TARN_INTERNAL, "a batch has %d columns, the file %zu", in->column_count, w.names.size());
+    RecordBatchPtr batch = import_batch(in, w.schema);
+    for (int i = 0; i < batch->num_columns(); i++) {
+        if (!w.schema->field(i)->nullable() && batch->column(i)->null_count() != 0)
+            fail(TARN_VALUE_INVALID, "column %s is NOT NULL, and a value is null", w.names[(size_t)i].c_str());
+        w.facts[(size_t)i].see(*batch->column(i));
+    }
+    w.row_count += batch->num_rows();
+    if (w.writer != nullptr) {
+        w.write(batch);
+        return;
+    }
+    w.held.push_back(batch);
+    w.held_rows += batch->num_rows();
+    if (w.held_rows >= kSampleRows)
+        w.open();
+}
+
+int64_t parquet_writer_size(const ParquetWriter &w)
+{
+    int64_t held = 0;
+    for (const RecordBatchPtr &batch : w.held)
+        for (const ArrayPtr &column : batch->columns())
+            held += array_bytes(*column);
+    return w.sink->Tell().ValueOr(0) + w.group_bytes() + (int64_t)((double)held * kRatioGuess);
+}
+
+void parquet_writer_finish(ParquetWriter &w, struct tarn_arena *arena, struct tarn_file_result *out)
+{
+    if (w.writer == nullptr)
+        w.open();
+    must(w.writer->Close(), TARN_IO_ERROR, "parquet");
+    must(w.sink->flush(), TARN_IO_ERROR, "parquet");
+    out->size = w.sink->Tell().ValueOr(0);
+    out->row_count = w.row_count;
+    out->columns = NULL;
+    if (arena != NULL)
+        out->columns = file_stats(*w.writer->metadata(), w.facts, w.row_count, arena);
+}
+
+} // namespace tarn
+
+/* --- data files --- */
+
+struct tarn_file_writer {
+    std::string key;
+    struct tarn_store_writer *object; /* owned until finish */
+    std::shared_ptr<tarn::Sink> sink;
+    tarn::ParquetWriterPtr parquet;
+    bool failed;
+
+    ~tarn_file_writer()
+    {
+        if (sink != nullptr) /* Arrow's writer closes itself when it goes: its last bytes lead nowhere */
+            sink->mute();
+        tarn_store_writer_abort(object);
+    }
+};
+
+/* Runs a step; the store's own word goes first where the fault was there. */
+template <typename F>
+static struct tarn_status *step(struct tarn_file_writer *w, struct tarn_op *op, F body)
+{
+    w->sink->op = op;
+    struct tarn_status *status = tarn::guarded(TARN_INTERNAL, w->key, body);
+    w->sink->op = NULL;
+    if (status == TARN_OK)
+        return TARN_OK;
+    w->failed = true;
+    struct tarn_status *told = tarn::guarded(TARN_INTERNAL, "", [&] { w->sink->pending.rethrow(); });
+    if (told == TARN_OK)
+        return status;
+    tarn_status_free(status);
+    return told;
+}
+
+struct tarn_status *tarn_file_writer_open(struct tarn_store *store, struct tarn_op *op, const char *key,
+                                          const struct tarn_file_write *spec, struct tarn_file_writer **out)
+{
+    if (spec->format != NULL && strcmp(spec->format, "parquet") != 0)
+        return tarn_status_new(TARN_UNSUPPORTED_FEATURE, "%s: data files of format %s are not written yet", key, spec->format);
+    struct tarn_store_writer *object = NULL;
+    TARN_TRY(tarn_store_writer_open(store, op, key, &object));
+    return tarn::guarded(TARN_INTERNAL, key, [&] {
+        std::unique_ptr<tarn_file_writer> w(new tarn_file_writer{key, object, nullptr, nullptr, false});
+        w->sink = std::make_shared<tarn::Sink>([object](struct tarn_op *by, struct tarn_slice bytes) {
+            return tarn_store_writer_append(object, by, bytes);
+        });
+        w->parquet = tarn::parquet_writer_new(w->sink, spec);
+        *out = w.release();
+    });
+}
+
+struct tarn_status *tarn_file_writer_add(struct tarn_file_writer *w, struct tarn_op *op, const struct tarn_batch *batch)
+{
+    if (w->failed)
+        return tarn_status_new(TARN_INTERNAL, "%s: a write failed before", w->key.c_str());
+    return step(w, op, [&] { tarn::parquet_writer_add(*w->parquet, batch); });
+}
+
+int64_t tarn_file_writer_size(const struct tarn_file_writer *w)
+{
+    return tarn::parquet_writer_size(*w->parquet);
+}
+
+struct tarn_status *tarn_file_writer_finish(struct tarn_file_writer *consumed, struct tarn_op *op, struct tarn_arena *arena,
+                                            struct tarn_file_result *out)
+{
+    std::unique_ptr<tarn_file_writer> w(consumed);
+    if (w->failed)
+        return tarn_status_new(TARN_INTERNAL, "%s: a write failed before", w->key.c_str());
+    struct tarn_file_result result = {};
+    TARN_TRY(step(w.get(), op, [&] { tarn::parquet_writer_finish(*w->parquet, arena, &result); }));
+    struct tarn_store_writer *object = w->object;
+    w->object = NULL;
+    TARN_TRY(tarn_store_writer_finish(object, op));
+    *out = result;
+    return TARN_OK;
+}
+
+void tarn_file_writer_abort(struct tarn_file_writer *consumed)
+{
+    delete consumed;
+}
