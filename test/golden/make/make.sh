@@ -1,0 +1,54 @@
+#!/usr/bin/env bash
+# Makes test/golden/{table,schema,snapshot,manifest} anew with real Paimon: Java's library and pypaimon.
+# Not run by CI: names and times in the files differ each time, and some tests know them.
+#   INTEROP=folder of the interop scripts, default ../shared/interop; its engines must have been fetched
+set -euo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+golden=$(cd "$here/.." && pwd)
+. "${INTEROP:-$here/../../../../shared/interop}/env.sh"
+have "$(paimon_jar)" java
+run_tmp
+work=$TMP_JAVA/golden
+mkdir -p "$work/classes" "$work/tmp"
+
+"${JAVA}c" -nowarn -encoding UTF-8 -d "$work/classes" -cp "$(java_cp)" "$here/GoldenTables.java"
+tables() {
+  TZ=UTC "$JAVA" -Xmx1g -Dfile.encoding=UTF-8 -Djava.io.tmpdir="$work/tmp" -Dorg.slf4j.simpleLogger.defaultLogLevel=error \
+    -cp "$work/classes:$(java_cp)" GoldenTables "$1" "$work/warehouse" "$work/rows"
+}
+tables make
+"$PY" "$here/golden_tables.py" "$work/warehouse"
+tables dump # the rows of pypaimon's tables, as Java sees them
+
+rm -rf "$golden"/table "$golden"/schema "$golden"/snapshot "$golden"/manifest
+mkdir -p "$golden"/table "$golden"/schema "$golden"/snapshot "$golden"/manifest
+cp -r "$work/warehouse/golden.db/." "$golden/table/"
+cp "$work"/rows/*.jsonl "$golden/table/"
+find "$golden/table" -name '.*' -type f -delete
+
+# Copies with lasting names for the tests of single files: TABLE FILE NAME
+pick() { cp "$golden/table/$1"/$2 "$golden/$3"; }
+pick append_all schema/schema-0 schema/java-every-type.json
+pick pk_partitioned schema/schema-0 schema/java-primary-key.json
+pick evolved schema/schema-2 schema/java-evolved.json
+pick py_pk schema/schema-0 schema/pypaimon.json
+pick append_all snapshot/snapshot-1 snapshot/java-append.json
+pick pk_dynamic snapshot/snapshot-1 snapshot/java-index.json
+pick py_pk snapshot/snapshot-1 snapshot/pypaimon.json
+last=$(ls "$golden"/table/pk_partitioned/snapshot/snapshot-* | sort -V | tail -1)
+cp "$last" "$golden/snapshot/java-compact.json"
+# The manifests by what their snapshot calls them.
+field() { sed -n "s/.*\"$2\" *: *\"\([^\"]*\)\".*/\1/p" "$1"; }
+for t in append_all append_partitioned pk_all pk_dynamic py_append py_pk; do
+  d=$golden/table/$t
+  list=$(field "$d/snapshot/snapshot-1" deltaManifestList)
+  cp "$d/manifest/$list" "$golden/manifest/$t.list"
+  cp "$d/manifest/$(field "$d/snapshot/snapshot-1" baseManifestList)" "$golden/manifest/$t.empty-list"
+  m=$(strings -n 20 "$d/manifest/$list" | grep -o 'manifest-[0-9a-f-]*-[0-9]*' | head -1 || true)
+  [ -n "$m" ] || m=$(cd "$d/manifest" && ls -tr | grep -E '^manifest-[0-9a-f]{8}-' | head -1)
+  cp "$d/manifest/$m" "$golden/manifest/$t.manifest"
+done
+rm -f "$golden"/manifest/{append_partitioned,pk_all,pk_dynamic,py_append}.empty-list
+d=$golden/table/pk_dynamic
+cp "$d/manifest/$(field "$d/snapshot/snapshot-1" indexManifest)" "$golden/manifest/pk_dynamic.index"
+echo "table: $(find "$golden/table" -type f -print0 | xargs -0 cat | wc -c) bytes"
