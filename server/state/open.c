@@ -172,14 +172,13 @@ static struct tarn_status *check_families(const struct tarn_state *state)
 {
     char *error = NULL;
     size_t count = 0;
-    struct tarn_status *status = TARN_OK;
     char **names = rocksdb_list_column_families(state->options, state->folder, &count, &error);
-    TARN_TRY(tarn_state__error(state, error, "look into"));
+    struct tarn_status *status = tarn_state__error(state, error, "look into");
     for (size_t i = 0; i < count && status == TARN_OK; i++) {
         if (!is_known_family(names[i]))
             status = newer(state, names[i]);
     }
-    rocksdb_list_column_families_destroy(names, count);
+    rocksdb_list_column_families_destroy(names, count); /* there is one after an error, too */
     return status;
 }
 

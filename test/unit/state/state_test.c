@@ -80,23 +80,58 @@ TARN_TEST(state, remembers_over_a_restart)
     tarn_state_close(NULL);
 }
 
+/* RocksDB's threads don't come along through a fork, so children are this program run anew, with a
+ * task in the environment: it is done before main. */
+#define CHILD_TASK "TARN_STATE_TEST_CHILD"
+
+static void put_and_die(const char *folder)
+{
+    bool fresh;
+    struct tarn_state *state;
+    struct tarn_state_batch *batch = tarn_state_batch_new();
+    if (tarn_state_open(folder, &fresh, &state) != TARN_OK)
+        _exit(1);
+    tarn_state_batch_put(batch, state, TARN_FAMILY_CATALOG, S("db"), S("1"));
+    if (tarn_state_write(state, batch, true) != TARN_OK)
+        _exit(2);
+    kill(getpid(), SIGKILL);
+}
+
+static void be_refused(const char *folder)
+{
+    bool fresh;
+    struct tarn_state *state;
+    struct tarn_status *status = tarn_state_open(folder, &fresh, &state);
+    _exit(tarn_status_reason(status) == TARN_DATA_DIR_HELD ? 0 : 1);
+}
+
+__attribute__((constructor)) static void child_main(void)
+{
+    const char *task = getenv(CHILD_TASK);
+    if (task != NULL && task[0] == 'p')
+        put_and_die(task + 1);
+    if (task != NULL)
+        be_refused(task + 1);
+}
+
+static int run_child(char task, const char *folder)
+{
+    int wait_status = -1;
+    TARN_OWN(tarn_free_drop) char *text = tarn_format("%c%s", task, folder);
+    pid_t child = fork();
+    if (child == 0) {
+        setenv(CHILD_TASK, text, 1);
+        execl("/proc/self/exe", "state_test", (char *)NULL);
+        _exit(99);
+    }
+    expect_int(waitpid(child, &wait_status, 0), child);
+    return wait_status;
+}
+
 TARN_TEST(state, synced_batches_survive_kill)
 {
     const char *folder = tarn_test_dir(t);
-    pid_t child = fork();
-    if (child == 0) {
-        bool fresh;
-        struct tarn_state *state;
-        struct tarn_state_batch *batch = tarn_state_batch_new();
-        if (tarn_state_open(folder, &fresh, &state) != TARN_OK)
-            _exit(1);
-        tarn_state_batch_put(batch, state, TARN_FAMILY_CATALOG, S("db"), S("1"));
-        if (tarn_state_write(state, batch, true) != TARN_OK)
-            _exit(1);
-        kill(getpid(), SIGKILL);
-    }
-    int wait_status;
-    expect_int(waitpid(child, &wait_status, 0), child);
+    int wait_status = run_child('p', folder);
     expect_true(WIFSIGNALED(wait_status));
     struct tarn_state *state = open_state(folder, false); /* the lock died with its holder */
     expect_stored(state, TARN_FAMILY_CATALOG, "db", "1");
@@ -191,16 +226,7 @@ TARN_TEST(state, held_names_the_holder)
     expect_refused(folder, TARN_DATA_DIR_HELD,
                    tarn_arena_printf(t->arena, "process %d on host", (int)getpid()));
     put(state, TARN_FAMILY_LIVE, "k", "v"); /* the refused attempts did it no harm */
-    pid_t child = fork();
-    if (child == 0) {
-        bool fresh;
-        struct tarn_state *other = NULL;
-        struct tarn_status *status = tarn_state_open(folder, &fresh, &other);
-        _exit(tarn_status_reason(status) == TARN_DATA_DIR_HELD ? 0 : 1);
-    }
-    int wait_status;
-    expect_int(waitpid(child, &wait_status, 0), child);
-    expect_int(wait_status, 0);
+    expect_int(run_child('r', folder), 0);
     tarn_state_close(state);
     tarn_state_close(open_state(folder, false));
 }

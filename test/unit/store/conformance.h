@@ -4,7 +4,7 @@
  *   #define CASE(name) TARN_TEST(memory, name) { ... conformance_##name(t, store); ... }
  *   CONFORMANCE(CASE)
  *
- * A new driver is conforming when all of them pass for it; docs/howto/add-a-store-driver.md.
+ * A new driver conforms when all of them pass for it: store_test.c runs them.
  */
 #ifndef TARN_TEST_STORE_CONFORMANCE_H
 #define TARN_TEST_STORE_CONFORMANCE_H
