@@ -1,0 +1,205 @@
+/*
+ * internal - what the files of this room share.
+ *
+ * array    Arrow arrays of our own: owned buffers, shared views, batches made of columns.
+ * gather   rows picked from several arrays into a new one.
+ * key      normalized keys: compared as integers first, as bytes where that doesn't decide.
+ * filter   a predicate over a batch.
+ * section  files into sections of overlapping sorted runs.
+ * run      the files of one sorted run, as batches.
+ * tree     many sorted runs into one, one record a key.
+ * roll     batches into data files of about the target size.
+ * buffer   rows of a bucket, sorted; spill: sorted runs on local disk.
+ */
+#ifndef TARN_MERGE_INTERNAL_H
+#define TARN_MERGE_INTERNAL_H
+
+#include "merge/merge.h"
+
+#define TARN_MERGE_BATCH_ROWS 8192
+/* A batch of wide rows is cut earlier, so that a few batches a run fit into any worker's memory. */
+#define TARN_MERGE_BATCH_BYTES ((int64_t)16 << 20)
+
+/* _VALUE_KIND */
+static inline bool tarn_merge__is_retract(int8_t kind)
+{
+    return (kind & 1) != 0; /* 1 -U, 3 -D */
+}
+
+/* --- array.c --- */
+/* A new array that owns what is put into it: release frees buffers set by array_buffer and
+ * releases the children. Children start released (zeroed) and are filled by the caller. */
+void tarn_merge__array_init(struct ArrowArray *out, int64_t length, int buffer_count,
+                            int child_count);
+/* Memory for buffer `index`, owned by the array; zeroed where asked. At least one byte. */
+void *tarn_merge__array_buffer(struct ArrowArray *array, int index, size_t size, bool zeroed);
+void tarn_merge__array_drop(struct ArrowArray *array);
+/* A view of rows [begin, begin + count) of `from`, which lies in `holder` (a ref is taken). */
+void tarn_merge__array_share(const struct ArrowArray *from, struct tarn_batch *holder,
+                             int64_t begin, int64_t count, struct ArrowArray *out);
+/* A batch of these columns, which are moved into it. */
+struct tarn_batch *tarn_merge__batch_of(struct ArrowArray *columns, int column_count,
+                                        int64_t row_count);
+/* A view of some rows of some columns (indices; NULL: all). */
+struct tarn_batch *tarn_merge__batch_view(struct tarn_batch *batch, const int *columns,
+                                          int column_count, int64_t begin, int64_t count);
+/* UNSUPPORTED_FEATURE for types that have no canonical layout here. */
+TARN_MUST struct tarn_status *tarn_merge__check_type(const struct tarn_type *type,
+                                                     struct tarn_slice name);
+/* Bytes of a value of a fixed-width type; 0 for others (BOOLEAN: bits). */
+int tarn_merge__type_width(const struct tarn_type *type);
+/* Does the array hold a null? Counts where null_count isn't known. */
+bool tarn_merge__has_nulls(const struct ArrowArray *array);
+
+/* --- gather.c --- */
+struct tarn_merge_pick { /* rows [row, row + count) of source */
+    uint32_t source, row, count;
+};
+struct tarn_merge_picks {
+    struct tarn_merge_pick *items;
+    size_t count, capacity;
+    int64_t row_count;
+};
+void tarn_merge__picks_drop(struct tarn_merge_picks *picks);
+static inline void tarn_merge__picks_clear(struct tarn_merge_picks *picks)
+{
+    picks->count = 0;
+    picks->row_count = 0;
+}
+static inline void tarn_merge__picks_add(struct tarn_merge_picks *picks, uint32_t source,
+                                         uint32_t row, uint32_t count)
+{
+    picks->row_count += count;
+    if (picks->count > 0) {
+        struct tarn_merge_pick *last = &picks->items[picks->count - 1];
+        if (last->source == source && last->row + last->count == row) {
+            last->count += count;
+            return;
+        }
+    }
+    TARN_GROW(picks->items, picks->count, picks->capacity);
+    picks->items[picks->count++] = (struct tarn_merge_pick){source, row, count};
+}
+/* One column: rows of `sources` (all of `type`) into *out. TOO_LARGE beyond what 32-bit offsets hold. */
+TARN_MUST struct tarn_status *tarn_merge__gather(const struct tarn_type *type,
+                                                 const struct ArrowArray *const *sources,
+                                                 size_t source_count,
+                                                 const struct tarn_merge_picks *picks,
+                                                 struct ArrowArray *out);
+/* Some columns of batches. One pick of a whole batch, or of a range, shares instead of copying. */
+TARN_MUST struct tarn_status *tarn_merge__gather_batch(struct tarn_batch *const *sources,
+                                                       size_t source_count, const int *columns,
+                                                       const struct tarn_type *const *types,
+                                                       int column_count,
+                                                       const struct tarn_merge_picks *picks,
+                                                       struct tarn_batch **out);
+
+/* --- key.c --- */
+struct tarn_merge_key_column {
+    int column; /* of the batches */
+    const struct tarn_type *type;
+    bool descending; /* by value; null stays first */
+};
+struct tarn_merge_key_spec {
+    const struct tarn_merge_key_column *columns;
+    size_t column_count;
+    bool exact;         /* 8 bytes hold a whole key: there are no bytes behind the prefix */
+    bool borrowed;      /* one NOT NULL text or binary: the batch's own bytes are the key */
+    uint32_t fixed_size; /* of every key; 0: it varies */
+};
+void tarn_merge__key_spec_init(struct tarn_merge_key_spec *spec,
+                               const struct tarn_merge_key_column *columns, size_t count);
+/* The keys of a batch, which must outlive them. */
+struct tarn_merge_keys {
+    uint64_t *prefix;        /* the first bytes as a number: orders unless equal */
+    const uint8_t *bytes;    /* NULL: prefixes decide */
+    const uint32_t *offsets; /* row_count + 1 into bytes */
+    void *owned_bytes, *owned_offsets;
+};
+/* DATA_FILE_MALFORMED for a null where the type says NOT NULL. */
+TARN_MUST struct tarn_status *tarn_merge__keys_build(const struct tarn_merge_key_spec *spec,
+                                                     const struct tarn_batch *batch,
+                                                     struct tarn_merge_keys *out);
+void tarn_merge__keys_drop(struct tarn_merge_keys *keys);
+/* What the prefixes, which are equal, leave open. */
+static inline int tarn_merge__keys_compare_rest(const struct tarn_merge_keys *a, uint32_t i,
+                                                const struct tarn_merge_keys *b, uint32_t j)
+{
+    if (a->bytes == NULL)
+        return 0;
+    return tarn_slice_compare(
+        tarn_slice_of(a->bytes + a->offsets[i], a->offsets[i + 1] - a->offsets[i]),
+        tarn_slice_of(b->bytes + b->offsets[j], b->offsets[j + 1] - b->offsets[j]));
+}
+static inline int tarn_merge__keys_compare(const struct tarn_merge_keys *a, uint32_t i,
+                                           const struct tarn_merge_keys *b, uint32_t j)
+{
+    if (a->prefix[i] != b->prefix[j])
+        return a->prefix[i] < b->prefix[j] ? -1 : 1;
+    return tarn_merge__keys_compare_rest(a, i, b, j);
+}
+
+/* --- filter.c --- */
+struct tarn_merge_filter;
+/* `columns[i]` is the place of schema column i in the batches (-1: not there, and not looked at). */
+struct tarn_merge_filter *tarn_merge__filter_new(const struct tarn_predicate *predicate,
+                                                 const struct tarn_schema *schema,
+                                                 const int *columns);
+void tarn_merge__filter_free(struct tarn_merge_filter *filter);
+/* Adds picks (source 0) of the rows that pass; at most `limit` of them. */
+void tarn_merge__filter_select(struct tarn_merge_filter *filter, const struct tarn_batch *batch,
+                               int64_t limit, struct tarn_merge_picks *out);
+
+/* --- section.c --- */
+struct tarn_merge_run { /* files in key order, none overlapping another */
+    const struct tarn_manifest_entry **files;
+    size_t file_count;
+};
+struct tarn_merge_section { /* overlaps no other section */
+    struct tarn_merge_run *runs;
+    size_t run_count;
+};
+/* Sections in key order, in the arena. ROW_MALFORMED for bounds that aren't keys of the table. */
+TARN_MUST struct tarn_status *tarn_merge__sections(const struct tarn_type *const *key_types,
+                                                   size_t key_count,
+                                                   const struct tarn_manifest_entry *files,
+                                                   size_t file_count, struct tarn_arena *arena,
+                                                   struct tarn_merge_section **out, size_t *count);
+/* -1 where `a` is older than `b`: what decides between records that are equal in all else. Levels
+ * first (the lower is newer), then the larger sequence number, the later creation, the larger name. */
+int tarn_merge__file_age_compare(const struct tarn_manifest_entry *a,
+                                 const struct tarn_manifest_entry *b);
+
+/* --- inputs of a merge: runs as batches --- */
+struct tarn_merge_input {
+    /* As tarn_source's next. *place: how new the records are; the larger wins what is otherwise equal. */
+    struct tarn_status *(*next)(struct tarn_merge_input *self, struct tarn_op *op,
+                                struct tarn_batch **out, uint32_t *place);
+    void (*close)(struct tarn_merge_input *self); /* frees self */
+};
+static inline void tarn_merge__input_drop(struct tarn_merge_input **input)
+{
+    if (*input != NULL)
+        (*input)->close(*input);
+    *input = NULL;
+}
+
+/* --- tree.c --- */
+struct tarn_merge_tree_spec { /* borrowed as long as the tree lives */
+    const struct tarn_merge_key_spec *key;
+    const struct tarn_merge_key_spec *order; /* sequence fields; column_count 0: none */
+    int sequence_column, kind_column;        /* of the inputs' batches */
+    bool ignore_delete;                      /* retracts are skipped before merging */
+    bool drop_retract;                       /* results that are retracts are left out */
+    const int *columns;                      /* of the inputs' batches, in output order */
+    const struct tarn_type *const *types;
+    int column_count;
+};
+/* One record a key: the last by sequence fields, sequence number, retract before add, place. Consumes
+ * the inputs, also on failure. */
+TARN_MUST struct tarn_status *tarn_merge__tree_open(struct tarn_op *op,
+                                                    const struct tarn_merge_tree_spec *spec,
+                                                    struct tarn_merge_input **inputs,
+                                                    size_t input_count, struct tarn_source **out);
+
+#endif
