@@ -149,7 +149,7 @@ struct tarn_status *tarn_access_reload(struct tarn_access *access)
 {
     if (!access->needs_token)
         return TARN_OK;
-    struct token_list list;
+    struct token_list list = {0};
     TARN_TRY(load_tokens(access->token_file, &list));
     pthread_mutex_lock(&access->lock);
     struct token_list old = {access->tokens, access->token_count, 0};
