@@ -183,6 +183,8 @@ TARN_MUST struct tarn_status *tarn_wire__reflection_new(struct tarn_slice descri
                                                         struct tarn_wire__reflection **out);
 void tarn_wire__reflection_free(struct tarn_wire__reflection *reflection);
 void tarn_wire__reflection_drop(struct tarn_wire__reflection **reflection);
+/* A FileDescriptorSet of health and reflection (descriptors.c). */
+struct tarn_slice tarn_wire__own_descriptors(void);
 /* A ServerReflectionRequest answered with a ServerReflectionResponse. */
 TARN_MUST struct tarn_status *tarn_wire__reflection_answer(
     const struct tarn_wire__reflection *reflection, const char *const *services,

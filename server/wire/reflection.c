@@ -176,7 +176,10 @@ struct tarn_status *tarn_wire__reflection_new(struct tarn_slice descriptors,
     r->by_symbol = tarn_map_new();
     r->one_response = tarn_map_new();
     TARN_TRY(list_files(r, descriptors));
+    TARN_TRY(list_files(r, tarn_wire__own_descriptors()));
     for (size_t i = 0; i < r->file_count; i++) { /* the array stands still from here on */
+        if (tarn_map_find(r->by_name, r->files[i].name) != NULL)
+            continue; /* given twice, or ours and theirs */
         tarn_map_set(r->by_name, r->files[i].name, &r->files[i]);
         TARN_TRY(index_symbols(r, &r->files[i]));
     }
