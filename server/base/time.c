@@ -155,7 +155,7 @@ void tarn_format_time(int64_t wall_ms, struct tarn_buf *out)
         days--;
     }
     date_of_days(days, &year, &month, &day);
-    tarn_buf_printf(out, "%04" PRId64 "-%02d-%02dT%02d:%02d:%02d.%03dZ", year, month, day,
-                    (int)(rest / 3600000), (int)(rest / 60000 % 60), (int)(rest / 1000 % 60),
-                    (int)(rest % 1000));
+    tarn_buf_printf(out, "%s%04" PRId64 "-%02d-%02dT%02d:%02d:%02d.%03dZ", year < 0 ? "-" : "",
+                    year < 0 ? -year : year, month, day, (int)(rest / 3600000),
+                    (int)(rest / 60000 % 60), (int)(rest / 1000 % 60), (int)(rest % 1000));
 }

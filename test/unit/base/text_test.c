@@ -148,6 +148,7 @@ TARN_TEST(time, is_written_as_it_is_read)
     expect_str(time_text(t, -1), "1969-12-31T23:59:59.999Z");
     expect_str(time_text(t, 951782400000), "2000-02-29T00:00:00.000Z");
     expect_str(time_text(t, 1769860800123), "2026-01-31T12:00:00.123Z");
+    expect_str(time_text(t, -66666666666667), "-0143-06-02T01:28:53.333Z"); /* ISO 8601's sign */
     expect_str(time_text(t, 253402300799999), "9999-12-31T23:59:59.999Z");
     for (int i = 0; i < tarn_test_rounds(2000); i++) {
         int64_t ms = tarn_test_random_between(t, -62135596800000, 253402300799999);

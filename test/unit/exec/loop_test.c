@@ -11,7 +11,7 @@
 
 struct ticks {
     struct tarn_gate *third;
-    struct tarn_timer *timer;
+    _Atomic(struct tarn_timer *) timer; /* may fire before the test has the handle */
     atomic_int count;
     atomic_int now;
     int slow_ms;
@@ -76,7 +76,9 @@ static void cancel_itself(void *arg)
 {
     struct ticks *ticks = arg;
     atomic_fetch_add(&ticks->count, 1);
-    tarn_timer_cancel(ticks->timer);
+    while (atomic_load(&ticks->timer) == NULL)
+        usleep(100);
+    tarn_timer_cancel(atomic_load(&ticks->timer));
     tarn_gate_open(ticks->third);
 }
 
@@ -84,7 +86,7 @@ TARN_TEST(timer, may_be_cancelled_by_its_own_job)
 {
     struct tarn_exec *exec = tarn_exec_new(1, 2);
     struct ticks ticks = {.third = tarn_gate_new()};
-    ticks.timer = tarn_timer_new(exec, 20, 1, cancel_itself, &ticks);
+    atomic_store(&ticks.timer, tarn_timer_new(exec, 20, 1, cancel_itself, &ticks));
     expect_true(tarn_gate_wait(ticks.third, NULL));
     usleep(10000);
     tarn_exec_free(exec);
