@@ -75,7 +75,10 @@ WIRE_LIBS  := -lgrpc -lgpr -lprotobuf-c
 STATE_LIBS := -lrocksdb
 ALL_LIBS    = $(BASE_LIBS) $(EXEC_LIBS) -levent_extra $(WIRE_LIBS) $(STATE_LIBS) -lm
 
-objects = $(patsubst %.c,$(B)/obj/%.o,$(wildcard $(addsuffix /*.c,$(1))))
+room_name = $(subst /,_,$(patsubst server/%,%,$(1)))
+# The lists change when a file comes or goes; scripts/test-rules writes them.
+lists     = $(foreach room,$(1),$(B)/rooms/$(call room_name,$(room)).list)
+objects   = $(patsubst %.c,$(B)/obj/%.o,$(wildcard $(addsuffix /*.c,$(1))))
 
 CORE_ROOMS   := server/base server/exec
 DAEMON_ROOMS := $(CORE_ROOMS) server/format server/store server/state server/wire server/table server/access \
@@ -96,21 +99,21 @@ PROGRAMS := $(B)/bin/tarnd $(B)/bin/tarn-worker $(B)/bin/tarn
 .PHONY: all
 all: $(PROGRAMS) ## build all programs into build/bin/ (the default)
 
-$(B)/bin/tarnd: $(B)/obj/server/tarnd.o $(call objects,$(DAEMON_ROOMS)) $(GEN_O) $(DESCRIPTORS_O)
+$(B)/bin/tarnd: $(B)/obj/server/tarnd.o $(call objects,$(DAEMON_ROOMS)) $(GEN_O) $(DESCRIPTORS_O) $(call lists,$(DAEMON_ROOMS))
 	@mkdir -p $(@D)
 	$(call say,LINK)
-	$(Q)$(LD) $(LDFLAGS) -o $@ $^ $(ALL_LIBS)
+	$(Q)$(LD) $(LDFLAGS) -o $@ $(filter %.o,$^) $(ALL_LIBS)
 
-$(B)/bin/tarn-worker: $(B)/obj/server/worker.o $(call objects,$(WORKER_ROOMS)) $(GEN_O) $(DESCRIPTORS_O) $(B)/lib/libcolumnar.so
+$(B)/bin/tarn-worker: $(B)/obj/server/worker.o $(call objects,$(WORKER_ROOMS)) $(GEN_O) $(DESCRIPTORS_O) $(B)/lib/libcolumnar.so $(call lists,$(WORKER_ROOMS))
 	@mkdir -p $(@D)
 	$(call say,LINK)
 	$(Q)$(LD) $(LDFLAGS) -Wl,-rpath,'$$ORIGIN/../lib' -Wl,-rpath,'$$ORIGIN/../lib/tarn' -o $@ $(filter %.o,$^) $(BASE_LIBS) $(EXEC_LIBS) $(WIRE_LIBS) -lm \
 		-L$(B)/lib -lcolumnar -Wl,-rpath-link,$(B)/lib
 
-$(B)/bin/tarn: $(call objects,client/cli $(CLIENT_ROOMS)) $(GEN_O)
+$(B)/bin/tarn: $(call objects,client/cli $(CLIENT_ROOMS)) $(GEN_O) $(call lists,client/cli $(CLIENT_ROOMS))
 	@mkdir -p $(@D)
 	$(call say,LINK)
-	$(Q)$(LD) $(LDFLAGS) -o $@ $^ $(BASE_LIBS) $(EXEC_LIBS) $(WIRE_LIBS) -lm
+	$(Q)$(LD) $(LDFLAGS) -o $@ $(filter %.o,$^) $(BASE_LIBS) $(EXEC_LIBS) $(WIRE_LIBS) -lm
 
 # ---- columnar: the one C++ room, a shared library of its own that hides Arrow behind C. What it uses of
 # base, format and store it finds in the program, so that there is one copy of each; the program's
@@ -166,7 +169,7 @@ $(B)/gen/descriptors.c: $(PROTOS) scripts/embed-descriptors
 
 # ---- tests: one program a file; scripts/test-rules says which rooms each one links
 define room_archive
-$$(B)/rooms/$(subst /,_,$(patsubst server/%,%,$(1))).a: $$(call objects,$(1))
+$$(B)/rooms/$(call room_name,$(1)).a: $$(call objects,$(1)) $$(B)/rooms/$(call room_name,$(1)).list
 endef
 $(foreach room,$(ALL_ROOMS),$(eval $(call room_archive,$(room))))
 $(B)/rooms/gen.a: $(GEN_O) $(DESCRIPTORS_O)
@@ -174,7 +177,7 @@ $(B)/rooms/testlib.a: $(filter-out %/test.o %/fuzz_main.o,$(call objects,test/li
 $(B)/rooms/%.a:
 	@mkdir -p $(@D)
 	@rm -f $@
-	$(Q)ar rcs $@ $^
+	$(Q)ar rcs $@ $(filter %.o,$^)
 
 COLUMNAR_LINK := -L$(B)/lib -lcolumnar -Wl,-rpath,$(CURDIR)/$(B)/lib -Wl,-rpath-link,$(B)/lib
 ifeq ($(VARIANT),fuzz)
@@ -264,6 +267,7 @@ conf: ## write conf/tarnd.conf from server/base/keys.def
 docs: ## write the references that are made from .def tables (docs/reference/)
 	scripts/make-reference docs/reference
 cover: ## line coverage of the unit and property tests
+	@find build/cover -name '*.gcda' -delete 2>/dev/null || true
 	$(SUBMAKE) VARIANT=cover check
 	@scripts/cover build/cover
 bench: all ## measure against the kept numbers and the peers: test/bench/run
