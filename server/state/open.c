@@ -11,12 +11,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "exec/exec.h"
+
 /* The bounds of memory: about the cache, the write buffers and a few MiB for the rest. */
 #define CACHE_SIZE ((size_t)32 << 20)         /* data, index and filter blocks of all families */
 #define WRITE_BUFFER_SIZE ((size_t)4 << 20)   /* one family's, before it is written out */
-#define WRITE_BUFFERS_SIZE ((size_t)24 << 20) /* all families' together */
+#define WRITE_BUFFERS_SIZE ((size_t)16 << 20) /* all families' together */
 #define ARENA_BLOCK_SIZE ((size_t)64 << 10)   /* the step in which a write buffer grows */
-#define LOG_SIZE_MAX ((uint64_t)64 << 20)     /* of the write-ahead log, before families are flushed */
+#define LOG_SIZE_MAX ((uint64_t)32 << 20)     /* of the write-ahead log, which an open reads again */
 #define OPEN_FILES_MAX 256
 #define BLOCK_SIZE ((size_t)8 << 10)
 #define FILTER_BITS 10.0 /* a key: 1 % of the looks for what isn't there read a block */
@@ -59,6 +61,7 @@ rocksdb_options_t *tarn_state__options(void)
     rocksdb_options_set_info_log_level(options, 2); /* warnings */
     rocksdb_options_set_max_log_file_size(options, (size_t)1 << 20);
     rocksdb_options_set_keep_log_file_num(options, 3);
+    rocksdb_options_set_skip_stats_update_on_db_open(options, 1); /* a file read each, at open */
     rocksdb_options_set_stats_dump_period_sec(options, 0);
     rocksdb_options_set_stats_persist_period_sec(options, 0);
     rocksdb_options_set_max_manifest_file_size(options, (size_t)16 << 20);
@@ -271,6 +274,7 @@ static struct tarn_state *state_new(const char *folder)
 struct tarn_status *tarn_state_open(const char *folder, bool *fresh, struct tarn_state **out)
 {
     bool exists = false, made = false;
+    tarn_assert_may_wait();
     TARN_OWN(state_drop) struct tarn_state *state = state_new(folder);
     TARN_TRY(make_folder(folder));
     TARN_TRY(tarn_state__hold(folder, &state->holder));

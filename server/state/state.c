@@ -1,5 +1,6 @@
 #include "state/state.h"
 
+#include "exec/exec.h"
 #include "state/internal.h"
 
 struct tarn_state_batch {
@@ -25,6 +26,7 @@ struct tarn_status *tarn_state_get(struct tarn_state *state, enum tarn_family fa
 {
     char *error = NULL;
     size_t size = 0;
+    tarn_assert_may_wait();
     *found = false;
     rocksdb_pinnableslice_t *value = rocksdb_get_pinned_cf(
         state->db, state->read, state->families[family], chars(key), key.size, &error);
@@ -88,6 +90,7 @@ struct tarn_status *tarn_state_write(struct tarn_state *state, struct tarn_state
                                      bool synced)
 {
     char *error = NULL;
+    tarn_assert_may_wait();
     rocksdb_write(state->db, synced ? state->write_synced : state->write, batch->writes, &error);
     return tarn_state__error(state, error, "write");
 }
@@ -111,6 +114,7 @@ struct tarn_state_iterator *tarn_state_iterator_new(struct tarn_state *state,
                                                     struct tarn_slice prefix)
 {
     struct tarn_state_iterator *it = tarn_calloc(1, sizeof *it);
+    tarn_assert_may_wait();
     it->state = state;
     it->read = rocksdb_readoptions_create();
     if (prefix.size > 0) {

@@ -1,5 +1,6 @@
 #include "store/store.h"
 
+#include "exec/exec.h"
 #include "store/internal.h"
 
 /* As long as S3 would refuse it anyway or Linux would; a path of one call must stay below PATH_MAX. */
@@ -57,6 +58,7 @@ struct tarn_status *tarn_store__key_check(const char *key, bool may_be_root)
 /* What every call asks first: is the key one, and does the caller still want an answer? */
 static struct tarn_status *admit(struct tarn_op *op, const char *key, bool may_be_root)
 {
+    tarn_assert_may_wait();
     TARN_TRY(tarn_store__key_check(key, may_be_root));
     return tarn_op_check(op);
 }

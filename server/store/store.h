@@ -3,9 +3,12 @@
  *
  * Shape    a key is a path relative to the store's root, "db.db/t/snapshot/snapshot-1": UTF-8, no
  *          leading or double slash, no "." or ".." segment (PATH_INVALID). Objects appear whole or
- *          not at all: what a writer has not finished is not visible to anyone.
+ *          not at all: what a writer has not finished is not visible to anyone. Folders are what
+ *          keys make of them: no object, and no object can stand where one is (PATH_INVALID). Not
+ *          yet published bytes, and what a crash left of them, lie under ".<name>.<uuid>.tmp".
  * Units    mtime_ms: since 1970; 0 where the store doesn't know. size: bytes.
- * Threads  any; a reader or writer belongs to one thread at a time (read_at: any).
+ *          Segments of a key have at most 255 bytes, a key some 3800 (PATH_INVALID).
+ * Threads  any that may wait; a reader or writer belongs to one at a time (read_at: any).
  * Errors   OBJECT_NOT_FOUND, STORE_DENIED, DISK_FULL, STORE_UNAVAILABLE, IO_ERROR, and
  *          OUTCOME_UNKNOWN from put_if_absent alone: it may or may not have happened; read it back.
  *          A failed fsync is an error for good; a later success says nothing about it.
@@ -38,16 +41,19 @@ struct tarn_store_ops {
     struct tarn_status *(*put)(void *self, struct tarn_op *op, const char *key,
                                struct tarn_slice body);
     /* Creates `key` unless it exists; *created false means somebody else's is there. Never
-     * overwrites. Durable when *created is true. */
+     * overwrites. Whichever it is, it is durable when it returns. */
     struct tarn_status *(*put_if_absent)(void *self, struct tarn_op *op, const char *key,
                                          struct tarn_slice body, bool *created);
-    /* Deleting what isn't there is success. Never a folder with something in it. */
+    /* Deleting what isn't there is success, and a folder is no object. Durable when it returns: a
+     * roll-back must not come back to life. */
     struct tarn_status *(*remove)(void *self, struct tarn_op *op, const char *key);
     /* Objects right under folder `prefix` ("" is the root) and its folders, in order of key; names in
-     * the op's arena. recursive: all objects below, no folders. A folder that doesn't exist is empty. */
+     * the op's arena, each with a NUL behind it. recursive: all objects below, no folders. A folder
+     * that doesn't exist is empty. Hidden names are shown; links to folders are not entered. */
     struct tarn_status *(*list)(void *self, struct tarn_op *op, const char *prefix, bool recursive,
                                 struct tarn_object **out, size_t *count);
-    /* Moves a folder (a table) in one step or fails; used by rename of tables. */
+    /* Moves a folder (a table) in one step or fails; used by rename of tables. OBJECT_NOT_FOUND: no
+     * such folder; OBJECT_EXISTS: `to` is there, as whatever. */
     struct tarn_status *(*move_folder)(void *self, struct tarn_op *op, const char *from,
                                        const char *to);
     /* Removes empty folders at and below key; stores without folders do nothing. */
@@ -61,14 +67,16 @@ struct tarn_store_ops {
 
     struct tarn_status *(*create)(void *self, struct tarn_op *op, const char *key, void **writer);
     struct tarn_status *(*append)(void *writer, struct tarn_op *op, struct tarn_slice bytes);
-    /* Makes the object visible and durable. The writer is closed, whatever the outcome. */
+    /* Makes the object visible and durable; OBJECT_EXISTS rather than replacing one. The writer is
+     * closed, whatever the outcome. */
     struct tarn_status *(*finish)(void *writer, struct tarn_op *op);
     void (*abort)(void *writer); /* nothing was ever visible; closes */
 
     void (*close)(void *self);   /* self may be half open */
 };
 
-/* Opens by URI: "file:///abs/path" (created if absent) or "memory:". UNIMPLEMENTED for s3, hdfs. */
+/* Opens by URI: "file:///abs/path" (created if absent; also Hadoop's "file:/abs/path") or "memory:".
+ * UNIMPLEMENTED for s3, hdfs. With TARN_STORE_FAULTS in the environment: a faulty one around it. */
 TARN_MUST struct tarn_status *tarn_store_open(const char *uri, struct tarn_store **out);
 struct tarn_store *tarn_store_new(const struct tarn_store_ops *ops, void *self); /* for drivers */
 struct tarn_store *tarn_store_ref(struct tarn_store *store);
