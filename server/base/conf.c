@@ -110,8 +110,8 @@ struct tarn_conf *tarn_conf_new(void)
 {
     struct tarn_conf *conf = tarn_calloc(1, sizeof *conf);
     for (size_t i = 0; i < TARN_CONF_KEY_COUNT; i++) {
-        struct tarn_status *s = set_value(conf, (enum tarn_conf_key)i,
-                                          tarn_slice_str(keys[i].default_text), "default");
+        struct tarn_status *s =
+            set_value(conf, (enum tarn_conf_key)i, tarn_slice_str(keys[i].default_text), "default");
         tarn_assert(s == NULL);
     }
     return conf;
@@ -138,9 +138,9 @@ struct loader {
     struct tarn_conf *conf;
     const char *path;
     struct tarn_slice rest;
-    int line;                            /* the one handed out last */
+    int line;                             /* the one handed out last */
     int set_in_line[TARN_CONF_KEY_COUNT]; /* 0: not yet */
-    struct tarn_status *fault;           /* owned; the first */
+    struct tarn_status *fault;            /* owned; the first */
     int fault_line;
 };
 
@@ -168,10 +168,10 @@ static char *read_line(char *out, int out_size, void *stream)
     bool has_nul = memchr(begin, 0, size) != NULL;
 
     if (size > TARN_CONF_LINE_SIZE_MAX || size + 2 > (size_t)out_size || has_nul) {
-        keep_fault(loader, tarn_status_new(TARN_CONFIG_INVALID, "%s:%d: %s", loader->path,
-                                           loader->line,
-                                           has_nul ? "the line holds a NUL byte"
-                                                   : "the line is longer than 197 bytes"));
+        keep_fault(loader,
+                   tarn_status_new(TARN_CONFIG_INVALID, "%s:%d: %s", loader->path, loader->line,
+                                   has_nul ? "the line holds a NUL byte"
+                                           : "the line is longer than 197 bytes"));
         return NULL;
     }
     memcpy(out, begin, taken);

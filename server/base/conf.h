@@ -20,7 +20,11 @@
 #define TARN_CONF_LINE_SIZE_MAX 197
 
 enum tarn_conf_kind {
-    TARN_CONF_TEXT, TARN_CONF_BOOL, TARN_CONF_INT, TARN_CONF_SIZE, TARN_CONF_DURATION
+    TARN_CONF_TEXT,
+    TARN_CONF_BOOL,
+    TARN_CONF_INT,
+    TARN_CONF_SIZE,
+    TARN_CONF_DURATION
 };
 
 enum tarn_conf_key {
@@ -39,12 +43,15 @@ TARN_MUST struct tarn_status *tarn_conf_load_file(struct tarn_conf *conf, const 
 TARN_MUST struct tarn_status *tarn_conf_load_text(struct tarn_conf *conf, const char *path,
                                                   struct tarn_slice text);
 /* environ-style array; looks at TARN_SECTION_KEY only where SECTION is a section of keys.def. */
-TARN_MUST struct tarn_status *tarn_conf_load_environment(struct tarn_conf *conf, char *const *environment);
-TARN_MUST struct tarn_status *tarn_conf_set(struct tarn_conf *conf, const char *section_dot_key_equals_value);
+TARN_MUST struct tarn_status *tarn_conf_load_environment(struct tarn_conf *conf,
+                                                         char *const *environment);
+TARN_MUST struct tarn_status *tarn_conf_set(struct tarn_conf *conf,
+                                            const char *section_dot_key_equals_value);
 
 const char *tarn_conf_text(const struct tarn_conf *conf, enum tarn_conf_key key); /* borrowed */
 bool tarn_conf_bool(const struct tarn_conf *conf, enum tarn_conf_key key);
-int64_t tarn_conf_int(const struct tarn_conf *conf, enum tarn_conf_key key); /* number, bytes or ms */
+int64_t tarn_conf_int(const struct tarn_conf *conf,
+                      enum tarn_conf_key key); /* number, bytes or ms */
 /* The effective configuration as INI text; secrets are not keys, only files that hold them. */
 void tarn_conf_print(const struct tarn_conf *conf, struct tarn_buf *out);
 const char *tarn_conf_key_name(enum tarn_conf_key key); /* "commit.retries" */

@@ -72,7 +72,8 @@ static struct tarn_status *check_shape(struct tarn_slice text)
 
 struct tarn_status *tarn_json_parse(struct tarn_slice text, struct tarn_json **out)
 {
-    _Static_assert(TARN_JSON_DEPTH_MAX == 64 && TARN_JSON_VALUES_MAX == 1 << 20, "see the messages");
+    _Static_assert(TARN_JSON_DEPTH_MAX == 64 && TARN_JSON_VALUES_MAX == 1 << 20,
+                   "see the messages");
     if (text.size > TARN_JSON_SIZE_MAX)
         return tarn_status_new(TARN_TOO_LARGE, "JSON text of %zu bytes; at most %u are read",
                                text.size, TARN_JSON_SIZE_MAX);
@@ -83,8 +84,8 @@ struct tarn_status *tarn_json_parse(struct tarn_slice text, struct tarn_json **o
                               JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &error);
     if (json == NULL) {
         /* jansson quotes what it met near the fault: bytes from outside, not always UTF-8. */
-        const char *message = tarn_utf8_valid(tarn_slice_str(error.text)) ? error.text
-                                                                         : "not valid JSON";
+        const char *message =
+            tarn_utf8_valid(tarn_slice_str(error.text)) ? error.text : "not valid JSON";
         return tarn_status_new(TARN_JSON_MALFORMED, "line %d, column %d: %s", error.line,
                                error.column, message);
     }
@@ -185,8 +186,8 @@ static void set(struct tarn_json *object, struct tarn_slice key, struct tarn_jso
 {
     TARN_OWN(tarn_buf_drop) struct tarn_buf storage = {0};
     struct tarn_slice good = repair(key, &storage);
-    int failed = json_object_setn_new(inner(object), (const char *)good.data, good.size,
-                                      inner(value));
+    int failed =
+        json_object_setn_new(inner(object), (const char *)good.data, good.size, inner(value));
     tarn_assert(failed == 0);
 }
 

@@ -47,11 +47,17 @@ void tarn_json_add(struct tarn_json *array, struct tarn_json *value);
 
 /* Looking; a wrong kind answers false, NULL or 0. */
 enum tarn_json_kind {
-    TARN_JSON_NULL, TARN_JSON_BOOL, TARN_JSON_INTEGER, TARN_JSON_REAL, TARN_JSON_STRING,
-    TARN_JSON_ARRAY, TARN_JSON_OBJECT
+    TARN_JSON_NULL,
+    TARN_JSON_BOOL,
+    TARN_JSON_INTEGER,
+    TARN_JSON_REAL,
+    TARN_JSON_STRING,
+    TARN_JSON_ARRAY,
+    TARN_JSON_OBJECT
 };
 enum tarn_json_kind tarn_json_kind(const struct tarn_json *json);
-const struct tarn_json *tarn_json_find(const struct tarn_json *object, const char *key); /* or NULL */
+const struct tarn_json *tarn_json_find(const struct tarn_json *object,
+                                       const char *key); /* or NULL */
 size_t tarn_json_count(const struct tarn_json *array_or_object);
 const struct tarn_json *tarn_json_at(const struct tarn_json *array, size_t index);
 struct tarn_slice tarn_json_text(const struct tarn_json *string); /* absent if no string */

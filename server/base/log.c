@@ -37,8 +37,10 @@ struct tarn_status *tarn_log_level_parse(const char *text, enum tarn_log_level *
             return TARN_OK;
         }
     }
-    return tarn_status_new(TARN_VALUE_INVALID, "\"%s\" is no log level; expected debug, info, "
-                           "warn or error", text);
+    return tarn_status_new(TARN_VALUE_INVALID,
+                           "\"%s\" is no log level; expected debug, info, "
+                           "warn or error",
+                           text);
 }
 
 /* Bytes at p that make up one well-formed UTF-8 character; 0 where there is none. */
@@ -92,7 +94,8 @@ const char *tarn_log_quote(const struct tarn_op *op, const char *text)
     if (op == NULL && buf.size + 2 > QUOTE_RING_SIZE) {
         /* Cut the raw text, so that no escape is cut through: none is longer than 6 bytes. */
         buf.size = 1;
-        add_escaped(&buf, (const uint8_t *)text, TARN_MIN(size, (size_t)(QUOTE_RING_SIZE - 8) / 6), true);
+        add_escaped(&buf, (const uint8_t *)text, TARN_MIN(size, (size_t)(QUOTE_RING_SIZE - 8) / 6),
+                    true);
         tarn_buf_add_str(&buf, "...");
     }
     tarn_buf_add_byte(&buf, '"');

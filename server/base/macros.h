@@ -43,7 +43,7 @@ __attribute__((noreturn, cold)) void tarn_assert_failed(const char *file, int li
 
 #define TARN_COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 #define TARN_CONTAINER_OF(ptr, type, member)                                                       \
-    ((type *)(void *)((char *)(ptr) - offsetof(type, member)))
+    ((type *)(void *)((char *)(ptr)-offsetof(type, member)))
 #define TARN_MIN(a, b)                                                                             \
     ({                                                                                             \
         __typeof__(a) tarn_min_a = (a);                                                            \

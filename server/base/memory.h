@@ -14,19 +14,19 @@
 #include "base/macros.h"
 #include "base/slice.h"
 
-void *tarn_alloc(size_t size);                  /* aborts when out of memory; never NULL */
-void *tarn_calloc(size_t count, size_t size);   /* zeroed; aborts on overflow too */
+void *tarn_alloc(size_t size);                /* aborts when out of memory; never NULL */
+void *tarn_calloc(size_t count, size_t size); /* zeroed; aborts on overflow too */
 void *tarn_realloc(void *memory, size_t size);
-char *tarn_strdup(const char *text);            /* NULL gives NULL */
-char *tarn_slice_dup(struct tarn_slice s);      /* NUL terminated copy, owned */
+char *tarn_strdup(const char *text);                          /* NULL gives NULL */
+char *tarn_slice_dup(struct tarn_slice s);                    /* NUL terminated copy, owned */
 char *tarn_format(const char *format, ...) TARN_PRINTF(1, 2); /* owned */
-void tarn_free_drop(void *pointer_to_pointer);  /* for TARN_OWN on malloc'd pointers */
+void tarn_free_drop(void *pointer_to_pointer); /* for TARN_OWN on malloc'd pointers */
 
 /* Makes room for one more element in a growing array of `pointer`; doubles. */
 #define TARN_GROW(pointer, count, capacity)                                                        \
     do {                                                                                           \
         if ((count) == (capacity)) {                                                               \
-            (capacity) = (capacity) == 0 ? 8 : (capacity) * 2;                                     \
+            (capacity) = (capacity) == 0 ? 8 : (capacity)*2;                                       \
             (pointer) = tarn_realloc((pointer), (capacity) * sizeof *(pointer));                   \
         }                                                                                          \
     } while (0)
@@ -38,8 +38,8 @@ struct tarn_buf {
     size_t capacity;
 };
 
-void tarn_buf_drop(struct tarn_buf *buf);        /* frees; leaves an empty one */
-void tarn_buf_clear(struct tarn_buf *buf);       /* size 0, keeps the memory */
+void tarn_buf_drop(struct tarn_buf *buf);  /* frees; leaves an empty one */
+void tarn_buf_clear(struct tarn_buf *buf); /* size 0, keeps the memory */
 void tarn_buf_reserve(struct tarn_buf *buf, size_t more);
 void tarn_buf_add(struct tarn_buf *buf, const void *data, size_t size);
 void tarn_buf_add_slice(struct tarn_buf *buf, struct tarn_slice s);

@@ -27,7 +27,7 @@ static const struct row rows[TARN_METRIC_COUNT] = {
 /* One metric under one value of its label; lives as long as the process. */
 struct series {
     char label[LABEL_SIZE_MAX];
-    _Atomic uint64_t value_bits;           /* a double's; of a histogram the sum */
+    _Atomic uint64_t value_bits;                /* a double's; of a histogram the sum */
     _Atomic uint64_t buckets[BUCKET_COUNT + 1]; /* not cumulative */
 };
 

@@ -19,15 +19,15 @@
 #define TARN_REQUEST_ID_SIZE 40
 
 struct tarn_op {
-    struct tarn_arena *arena;  /* owned by the op */
-    int64_t deadline_mono_ms;  /* INT64_MAX: none */
+    struct tarn_arena *arena; /* owned by the op */
+    int64_t deadline_mono_ms; /* INT64_MAX: none */
     atomic_bool cancelled;
     const struct tarn_op *parent; /* cancelled when it is; may be NULL. Outlives this one */
     char request_id[TARN_REQUEST_ID_SIZE];
-    const char *principal;     /* who asks; borrowed, never NULL ("" before authentication) */
+    const char *principal; /* who asks; borrowed, never NULL ("" before authentication) */
 };
 
-void tarn_op_init(struct tarn_op *op);           /* no deadline, a random request id */
+void tarn_op_init(struct tarn_op *op); /* no deadline, a random request id */
 void tarn_op_init_child(struct tarn_op *op, const struct tarn_op *parent);
 void tarn_op_fini(struct tarn_op *op);
 void tarn_op_cancel(struct tarn_op *op);

@@ -15,7 +15,8 @@
 
 #include "base/macros.h"
 
-enum tarn_code { /* gRPC's numbers */
+/* gRPC's numbers. */
+enum tarn_code {
     TARN_CODE_OK = 0,
     TARN_CODE_CANCELLED = 1,
     TARN_CODE_UNKNOWN = 2,

@@ -95,10 +95,10 @@ struct tarn_status *tarn_parse_size(struct tarn_slice text, int64_t *bytes)
 {
     static const char expected[] = "a size: a number and b, kb, mb, gb or tb (powers of 1024)";
     static const struct unit units[] = {
-        {"", 1}, {"b", 1}, {"byte", 1}, {"bytes", 1},
-        {"k", 1 << 10}, {"kb", 1 << 10}, {"kib", 1 << 10}, {"kibibytes", 1 << 10},
-        {"m", 1 << 20}, {"mb", 1 << 20}, {"mib", 1 << 20}, {"mebibytes", 1 << 20},
-        {"g", 1 << 30}, {"gb", 1 << 30}, {"gib", 1 << 30}, {"gibibytes", 1 << 30},
+        {"", 1},          {"b", 1},          {"byte", 1},        {"bytes", 1},
+        {"k", 1 << 10},   {"kb", 1 << 10},   {"kib", 1 << 10},   {"kibibytes", 1 << 10},
+        {"m", 1 << 20},   {"mb", 1 << 20},   {"mib", 1 << 20},   {"mebibytes", 1 << 20},
+        {"g", 1 << 30},   {"gb", 1 << 30},   {"gib", 1 << 30},   {"gibibytes", 1 << 30},
         {"t", 1LL << 40}, {"tb", 1LL << 40}, {"tib", 1LL << 40}, {"tebibytes", 1LL << 40},
     };
     int64_t number, factor, result;
@@ -114,14 +114,38 @@ struct tarn_status *tarn_parse_duration(struct tarn_slice text, int64_t *ms)
     static const char expected[] = "a duration: a number and d, h, min, s, ms, us or ns";
     /* A negative factor divides. */
     static const struct unit units[] = {
-        {"", 1}, {"ms", 1}, {"milli", 1}, {"millis", 1}, {"millisecond", 1}, {"milliseconds", 1},
-        {"s", 1000}, {"sec", 1000}, {"secs", 1000}, {"second", 1000}, {"seconds", 1000},
-        {"m", 60000}, {"min", 60000}, {"mins", 60000}, {"minute", 60000}, {"minutes", 60000},
-        {"h", 3600000}, {"hour", 3600000}, {"hours", 3600000},
-        {"d", 86400000}, {"day", 86400000}, {"days", 86400000},
-        {"us", -1000}, {"\u00b5s", -1000}, {"micro", -1000}, {"micros", -1000},
-        {"microsecond", -1000}, {"microseconds", -1000},
-        {"ns", -1000000}, {"nano", -1000000}, {"nanos", -1000000}, {"nanosecond", -1000000},
+        {"", 1},
+        {"ms", 1},
+        {"milli", 1},
+        {"millis", 1},
+        {"millisecond", 1},
+        {"milliseconds", 1},
+        {"s", 1000},
+        {"sec", 1000},
+        {"secs", 1000},
+        {"second", 1000},
+        {"seconds", 1000},
+        {"m", 60000},
+        {"min", 60000},
+        {"mins", 60000},
+        {"minute", 60000},
+        {"minutes", 60000},
+        {"h", 3600000},
+        {"hour", 3600000},
+        {"hours", 3600000},
+        {"d", 86400000},
+        {"day", 86400000},
+        {"days", 86400000},
+        {"us", -1000},
+        {"\u00b5s", -1000},
+        {"micro", -1000},
+        {"micros", -1000},
+        {"microsecond", -1000},
+        {"microseconds", -1000},
+        {"ns", -1000000},
+        {"nano", -1000000},
+        {"nanos", -1000000},
+        {"nanosecond", -1000000},
         {"nanoseconds", -1000000},
     };
     int64_t number, factor, result;

@@ -21,8 +21,8 @@ TARN_MUST struct tarn_status *tarn_parse_size(struct tarn_slice text, int64_t *b
 TARN_MUST struct tarn_status *tarn_parse_duration(struct tarn_slice text, int64_t *ms);
 /* "2026-01-31[ T]12:00[:00[.123]][Z|+01:00]", a date alone, or epoch milliseconds; no zone: UTC. */
 TARN_MUST struct tarn_status *tarn_parse_time(struct tarn_slice text, int64_t *wall_ms);
-void tarn_format_time(int64_t wall_ms, struct tarn_buf *out);  /* 2026-01-31T12:00:00.123Z */
-void tarn_format_size(int64_t bytes, struct tarn_buf *out);    /* 1.5 MiB */
+void tarn_format_time(int64_t wall_ms, struct tarn_buf *out); /* 2026-01-31T12:00:00.123Z */
+void tarn_format_size(int64_t bytes, struct tarn_buf *out);   /* 1.5 MiB */
 void tarn_hex_encode(struct tarn_slice bytes, struct tarn_buf *out);
 TARN_MUST struct tarn_status *tarn_hex_decode(struct tarn_slice text, struct tarn_buf *out);
 void tarn_base64_encode(struct tarn_slice bytes, struct tarn_buf *out);

@@ -105,9 +105,9 @@ static bool read_time(struct tarn_slice text, int64_t *wall_ms)
     struct reader r = {text.data, text.data + text.size};
     int year, month, day, hour = 0, minute = 0, second = 0, ms = 0, offset_minutes = 0;
 
-    if (!take_number(&r, 4, 9999, &year) || !take_char(&r, '-') || !take_number(&r, 2, 12, &month) ||
-        !take_char(&r, '-') || !take_number(&r, 2, 31, &day) || month < 1 || day < 1 ||
-        day > days_of_month(year, month))
+    if (!take_number(&r, 4, 9999, &year) || !take_char(&r, '-') ||
+        !take_number(&r, 2, 12, &month) || !take_char(&r, '-') || !take_number(&r, 2, 31, &day) ||
+        month < 1 || day < 1 || day > days_of_month(year, month))
         return false;
     if (r.p < r.end) {
         if (!take_char(&r, 'T') && !take_char(&r, ' '))

@@ -153,8 +153,8 @@ static struct tarn_status *zlib_expand(const char *what, int window, struct tarn
         out->size += step - z.avail_out;
         if (out->size - begin > size_max)
             return too_large(what, size_max);
-        if (result == Z_BUF_ERROR || (result == Z_OK && z.avail_in == 0 && in.size == 0 &&
-                                      z.avail_out != 0))
+        if (result == Z_BUF_ERROR ||
+            (result == Z_OK && z.avail_in == 0 && in.size == 0 && z.avail_out != 0))
             return malformed(what, "the data ends early");
         if (result == Z_MEM_ERROR)
             return tarn_status_new(TARN_MEMORY_EXHAUSTED, "%s: no memory", what);

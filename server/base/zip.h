@@ -20,8 +20,8 @@ enum tarn_zip {
 };
 
 /* Both append to `out`. level 0 is the library's default. */
-TARN_MUST struct tarn_status *tarn_zip_compress(enum tarn_zip kind, int level,
-                                                struct tarn_slice in, struct tarn_buf *out);
+TARN_MUST struct tarn_status *tarn_zip_compress(enum tarn_zip kind, int level, struct tarn_slice in,
+                                                struct tarn_buf *out);
 TARN_MUST struct tarn_status *tarn_zip_expand(enum tarn_zip kind, struct tarn_slice in,
                                               size_t size_max, struct tarn_buf *out);
 

@@ -39,7 +39,7 @@ static void on_ended(evutil_socket_t fd, short what, void *arg)
     struct tarn_exec__child *child = arg;
     pid_t got = waitpid(child->pid, &child->wait_status, WNOHANG);
     if (got == 0 || (got < 0 && errno == EINTR))
-        return; /* not yet: level triggered, so it comes again */
+        return;  /* not yet: level triggered, so it comes again */
     if (got < 0) /* somebody else took it: say that it ended, we can't know how */
         child->wait_status = 0;
     event_del(child->event);
@@ -128,8 +128,8 @@ struct tarn_status *tarn_child_start(struct tarn_exec *exec, const struct tarn_c
         tarn_exec__child_free(child);
         return tarn_status_errno(error, "watch %s (pidfd_open)", spec->argv[0]);
     }
-    child->event = event_new(tarn_exec__base(loop), child->pid_fd, EV_READ | EV_PERSIST, on_ended,
-                             child);
+    child->event =
+        event_new(tarn_exec__base(loop), child->pid_fd, EV_READ | EV_PERSIST, on_ended, child);
     tarn_assert(child->event != NULL);
     *out = pid; /* before `ended` can run */
     if (!tarn_exec__loop_add_child(loop, child)) {

@@ -38,7 +38,7 @@ void tarn_mailbox_free(struct tarn_mailbox *mailbox);
 void tarn_mailbox_post(struct tarn_mailbox *mailbox, tarn_job_fn fn, void *arg);
 /* Posts and waits until it ran (the caller's thread counts as waiting). Not from the same mailbox. */
 void tarn_mailbox_call(struct tarn_mailbox *mailbox, tarn_job_fn fn, void *arg);
-size_t tarn_mailbox_count(struct tarn_mailbox *mailbox); /* jobs not yet begun */
+size_t tarn_mailbox_count(struct tarn_mailbox *mailbox);    /* jobs not yet begun */
 void tarn_assert_owner(const struct tarn_mailbox *mailbox); /* the caller runs one of its jobs */
 void tarn_assert_may_wait(void);                            /* not on a loop or gRPC thread */
 void tarn_exec_mark_loop_thread(void); /* this thread must not wait from now on */
@@ -67,7 +67,7 @@ struct tarn_child_spec {
 };
 /* The two wishes travel as variables TARN_MEMORY_MAX and TARN_PARENT_PID (posix_spawn can't set
  * them without a race), and the child's main obeys them first thing: */
-void tarn_die_with_parent(void); /* nothing without the variable */
+void tarn_die_with_parent(void);                       /* nothing without the variable */
 TARN_MUST struct tarn_status *tarn_limit_memory(void); /* OK without the variable */
 
 typedef void (*tarn_child_ended_fn)(void *arg, pid_t pid, int wait_status);

@@ -32,8 +32,9 @@ TARN_TEST(conf, has_the_defaults_of_the_table)
 TARN_TEST(conf, later_wins_file_environment_set)
 {
     TARN_OWN(tarn_conf_drop) struct tarn_conf *conf = tarn_conf_new();
-    expect_ok(load(conf, "# comment\n; another\n[commit]\nretries = 1\n\n[worker]\r\nmemory=64 mb ; note\r\n"
-                         "count : 2\n[warehouse]\nuri = file:///a b"));
+    expect_ok(load(
+        conf, "# comment\n; another\n[commit]\nretries = 1\n\n[worker]\r\nmemory=64 mb ; note\r\n"
+              "count : 2\n[warehouse]\nuri = file:///a b"));
     expect_int(tarn_conf_int(conf, TARN_CONF_commit_retries), 1);
     expect_int(tarn_conf_int(conf, TARN_CONF_worker_memory), 64 << 20);
     expect_int(tarn_conf_int(conf, TARN_CONF_worker_count), 2);
@@ -57,8 +58,9 @@ TARN_TEST(conf, names_file_line_and_the_nearest_key)
     refuse_file("[nonsense]\nwhatever = 1\n", "t.conf:2: no such key: nonsense.whatever");
     refuse_file("retries = 1\n", "t.conf:1: no such key: retries");
     refuse_file("[worker]\nmemory = lots\n", "t.conf:2: worker.memory: \"lots\" is not a size");
-    refuse_file("[commit]\nretries = 1\nretries = 2\n", "t.conf:3: commit.retries is already set in "
-                                                        "line 2");
+    refuse_file("[commit]\nretries = 1\nretries = 2\n",
+                "t.conf:3: commit.retries is already set in "
+                "line 2");
 }
 
 TARN_TEST(conf, refuses_lines_it_does_not_understand)
@@ -76,8 +78,8 @@ TARN_TEST(conf, refuses_a_line_that_would_be_cut_and_keeps_the_longest_whole)
 {
     char value[400];
     for (int size = 180; size < 260; size++) {
-        char *text = tarn_arena_printf(t->arena, "[log]\nlevel = info\n[warehouse]\nuri = %.*s\n", size - 6,
-                                       (const char *)memset(value, 'x', sizeof value));
+        char *text = tarn_arena_printf(t->arena, "[log]\nlevel = info\n[warehouse]\nuri = %.*s\n",
+                                       size - 6, (const char *)memset(value, 'x', sizeof value));
         struct tarn_conf *conf = tarn_conf_new();
         struct tarn_status *s = load(conf, text);
         size_t got = strlen(tarn_conf_text(conf, TARN_CONF_warehouse_uri));
@@ -97,10 +99,19 @@ TARN_TEST(conf, refuses_a_line_that_would_be_cut_and_keeps_the_longest_whole)
 TARN_TEST(conf, looks_only_at_variables_of_its_sections)
 {
     TARN_OWN(tarn_conf_drop) struct tarn_conf *conf = tarn_conf_new();
-    char *ignored[] = {"TARN_SERVER=host:1", "TARN_TOKEN=x", "TARN_CACHE=/c", "TARN_FOO_BAR=1",
-                       "TARN_", "TARN_COMMIT", "TARN_commit_retries=9", "TARN_PARENT_PID=1",
-                       "TARN_MEMORY_MAX=1", "XTARN_COMMIT_RETRIES=9", "TARN_COMMITS_X=1",
-                       "TARN_COMMIT_RETRIES", NULL};
+    char *ignored[] = {"TARN_SERVER=host:1",
+                       "TARN_TOKEN=x",
+                       "TARN_CACHE=/c",
+                       "TARN_FOO_BAR=1",
+                       "TARN_",
+                       "TARN_COMMIT",
+                       "TARN_commit_retries=9",
+                       "TARN_PARENT_PID=1",
+                       "TARN_MEMORY_MAX=1",
+                       "XTARN_COMMIT_RETRIES=9",
+                       "TARN_COMMITS_X=1",
+                       "TARN_COMMIT_RETRIES",
+                       NULL};
     expect_ok(tarn_conf_load_environment(conf, ignored));
     expect_int(tarn_conf_int(conf, TARN_CONF_commit_retries), 10);
     char *unknown[] = {"TARN_COMMIT_RETIRES=1", NULL};

@@ -36,8 +36,9 @@ TARN_TEST(json, keeps_order_and_all_64_bits)
     expect_int(tarn_json_int(tarn_json_find(json, "a")), INT64_MIN);
 
     const struct tarn_json *m = tarn_json_find(json, "m");
-    static const enum tarn_json_kind kinds[] = {TARN_JSON_INTEGER, TARN_JSON_REAL, TARN_JSON_BOOL,
-                                                TARN_JSON_BOOL, TARN_JSON_NULL, TARN_JSON_STRING};
+    static const enum tarn_json_kind kinds[] = {TARN_JSON_INTEGER, TARN_JSON_REAL,
+                                                TARN_JSON_BOOL,    TARN_JSON_BOOL,
+                                                TARN_JSON_NULL,    TARN_JSON_STRING};
     expect_uint(tarn_json_count(m), TARN_COUNT_OF(kinds));
     for (size_t i = 0; i < TARN_COUNT_OF(kinds); i++)
         expect_int(tarn_json_kind(tarn_json_at(m, i)), kinds[i]);
@@ -110,7 +111,8 @@ TARN_TEST(json, refuses_what_readers_would_disagree_about)
     refuse(tarn_slice_str("// x\n1"), "line 1");
 }
 
-static struct tarn_slice repeated(struct tarn_test *t, const char *part, size_t count, const char *end)
+static struct tarn_slice repeated(struct tarn_test *t, const char *part, size_t count,
+                                  const char *end)
 {
     TARN_OWN(tarn_buf_drop) struct tarn_buf buf = {0};
     for (size_t i = 0; i < count; i++)

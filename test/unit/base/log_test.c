@@ -99,8 +99,8 @@ TARN_TEST(log, cuts_what_is_endless)
     for (int json = 0; json < 2; json++) {
         tarn_log_set_json(json);
         /* In text form the line must fit a packet of the capture: a break becomes two bytes. */
-        const char *line = CAPTURE(NULL, TARN_INFO, "x.y", "a=%.1000s b=%s", huge,
-                                   tarn_log_quote(NULL, huge));
+        const char *line =
+            CAPTURE(NULL, TARN_INFO, "x.y", "a=%.1000s b=%s", huge, tarn_log_quote(NULL, huge));
         expect_true(strlen(line) < 4096);
         expect_true(strchr(line, '\n') == line + strlen(line) - 1);
     }

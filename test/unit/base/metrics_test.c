@@ -38,7 +38,8 @@ TARN_TEST(metrics, lose_nothing_between_threads)
 TARN_TEST(metrics, have_help_type_and_zero_from_the_start)
 {
     const char *text = print(t);
-    expect_contains(text, "# HELP tarn_tables Tables known\n# TYPE tarn_tables gauge\ntarn_tables 0\n");
+    expect_contains(text,
+                    "# HELP tarn_tables Tables known\n# TYPE tarn_tables gauge\ntarn_tables 0\n");
     expect_contains(text, "# TYPE tarn_commit_seconds histogram\n");
     expect_contains(text, "tarn_commit_seconds_bucket{le=\"+Inf\"} 0\n");
 }

@@ -53,8 +53,17 @@ TARN_TEST(integer, is_64_bit_to_the_edges)
     expect_int(i64("+5"), 5);
     expect_int(i64("9223372036854775807"), INT64_MAX);
     expect_int(i64("-9223372036854775808"), INT64_MIN);
-    static const char *const bad[] = {"", "-", "+", " 1", "1 ", "1.0", "0x1", "--1", "1e3",
-                                      "9223372036854775808", "-9223372036854775809",
+    static const char *const bad[] = {"",
+                                      "-",
+                                      "+",
+                                      " 1",
+                                      "1 ",
+                                      "1.0",
+                                      "0x1",
+                                      "--1",
+                                      "1e3",
+                                      "9223372036854775808",
+                                      "-9223372036854775809",
                                       "99999999999999999999"};
     for (size_t i = 0; i < TARN_COUNT_OF(bad); i++) {
         int64_t value = 42;
@@ -71,7 +80,8 @@ TARN_TEST(boolean, is_true_or_false)
     expect_true(yes);
     expect_ok(tarn_parse_bool(tarn_slice_str("false"), &yes));
     expect_false(yes);
-    expect_status(tarn_parse_bool(tarn_slice_str("yes"), &yes), TARN_VALUE_INVALID, "true or false");
+    expect_status(tarn_parse_bool(tarn_slice_str("yes"), &yes), TARN_VALUE_INVALID,
+                  "true or false");
     expect_status(tarn_parse_bool(tarn_slice_str(""), &yes), TARN_VALUE_INVALID, "true or false");
 }
 
@@ -85,8 +95,8 @@ TARN_TEST(size, counts_in_powers_of_1024)
     expect_int(size_of("2 kibibytes"), 2048);
     expect_int(size_of(" 1 gb "), 1 << 30);
     expect_int(size_of("3t"), 3LL << 40);
-    static const char *const bad[] = {"", "mb", "-1", "1.5 mb", "1 mbx", "1 m b", "8388608 tb",
-                                      "1,000"};
+    static const char *const bad[] = {"",      "mb",    "-1",         "1.5 mb",
+                                      "1 mbx", "1 m b", "8388608 tb", "1,000"};
     for (size_t i = 0; i < TARN_COUNT_OF(bad); i++) {
         int64_t value;
         expect_status(tarn_parse_size(tarn_slice_str(bad[i]), &value), TARN_VALUE_INVALID, "size");
@@ -105,8 +115,8 @@ TARN_TEST(duration, is_in_milliseconds)
     expect_int(duration_of("1500 us"), 1);
     expect_int(duration_of("1500 \u00b5s"), 1);
     expect_int(duration_of("2000000 ns"), 2);
-    static const char *const bad[] = {"", "s", "-1 s", "1.5 s", "1 fortnight", "1 h 30 min",
-                                      "106751991168 d"};
+    static const char *const bad[] = {
+        "", "s", "-1 s", "1.5 s", "1 fortnight", "1 h 30 min", "106751991168 d"};
     for (size_t i = 0; i < TARN_COUNT_OF(bad); i++) {
         int64_t value;
         expect_status(tarn_parse_duration(tarn_slice_str(bad[i]), &value), TARN_VALUE_INVALID,
@@ -128,11 +138,24 @@ TARN_TEST(time, is_read_with_and_without_zone)
     expect_int(time_of("2000-02-29"), 951782400000);
     expect_int(time_of("1769860800123"), 1769860800123);
     expect_int(time_of("-1"), -1);
-    static const char *const bad[] = {
-        "", "2026", "x", "2026-1-31", "2026-13-01", "2026-00-01", "2026-02-29", "2026-04-31",
-        "1900-02-29", "2026-01-31T", "2026-01-31 24:00", "2026-01-31 12:60", "2026-01-31 12:00:00.",
-        "2026-01-31 12:00:60", "2026-01-31 12:00 CET", "2026-01-31 12:00+1", "2026-01-31 12:00Zx",
-        "2026-01-31 12:00:00.1234567890"};
+    static const char *const bad[] = {"",
+                                      "2026",
+                                      "x",
+                                      "2026-1-31",
+                                      "2026-13-01",
+                                      "2026-00-01",
+                                      "2026-02-29",
+                                      "2026-04-31",
+                                      "1900-02-29",
+                                      "2026-01-31T",
+                                      "2026-01-31 24:00",
+                                      "2026-01-31 12:60",
+                                      "2026-01-31 12:00:00.",
+                                      "2026-01-31 12:00:60",
+                                      "2026-01-31 12:00 CET",
+                                      "2026-01-31 12:00+1",
+                                      "2026-01-31 12:00Zx",
+                                      "2026-01-31 12:00:00.1234567890"};
     for (size_t i = 0; i < TARN_COUNT_OF(bad); i++) {
         int64_t value = 7;
         if (i == 1) /* a bare number is milliseconds */
@@ -170,9 +193,13 @@ TARN_TEST(size, is_written_for_people)
 
 TARN_TEST(base64, is_rfc_4648s)
 {
-    static const char *const pairs[][2] = {{"", ""}, {"f", "Zg=="}, {"fo", "Zm8="},
-                                           {"foo", "Zm9v"}, {"foob", "Zm9vYg=="},
-                                           {"fooba", "Zm9vYmE="}, {"foobar", "Zm9vYmFy"}};
+    static const char *const pairs[][2] = {{"", ""},
+                                           {"f", "Zg=="},
+                                           {"fo", "Zm8="},
+                                           {"foo", "Zm9v"},
+                                           {"foob", "Zm9vYg=="},
+                                           {"fooba", "Zm9vYmE="},
+                                           {"foobar", "Zm9vYmFy"}};
     struct tarn_buf buf = {0};
     for (size_t i = 0; i < TARN_COUNT_OF(pairs); i++) {
         tarn_buf_clear(&buf);
@@ -182,8 +209,8 @@ TARN_TEST(base64, is_rfc_4648s)
         expect_ok(tarn_base64_decode(tarn_slice_str(pairs[i][1]), &buf));
         expect_slice(tarn_buf_slice(&buf), pairs[i][0]);
     }
-    static const char *const bad[] = {"Z", "Zg", "Zg=", "Zg==Zg==", "Z===", "====", "Zh==", "Zm9=",
-                                      "Zm 9v", "Zm9v\n", "Zg-_"};
+    static const char *const bad[] = {
+        "Z", "Zg", "Zg=", "Zg==Zg==", "Z===", "====", "Zh==", "Zm9=", "Zm 9v", "Zm9v\n", "Zg-_"};
     tarn_buf_clear(&buf);
     tarn_buf_add_str(&buf, "kept");
     for (size_t i = 0; i < TARN_COUNT_OF(bad); i++) {
@@ -210,11 +237,26 @@ TARN_TEST(hex, is_pairs_of_digits)
 
 TARN_TEST(utf8, refuses_overlong_forms_surrogates_and_what_ends_early)
 {
-    static const char *const good[] = {"", "a", "\xc3\xa9", "\xe2\x82\xac", "\xf0\x9f\x98\x80",
-                                       "\xed\x9f\xbf", "\xee\x80\x80", "\xf4\x8f\xbf\xbf"};
-    static const char *const bad[] = {"\x80", "\xc0\x80", "\xc1\xbf", "\xe0\x9f\xbf",
-                                      "\xf0\x8f\xbf\xbf", "\xed\xa0\x80", "\xf4\x90\x80\x80",
-                                      "\xf5\x80\x80\x80", "\xff", "\xc3", "\xe2\x82", "\xc3(",
+    static const char *const good[] = {"",
+                                       "a",
+                                       "\xc3\xa9",
+                                       "\xe2\x82\xac",
+                                       "\xf0\x9f\x98\x80",
+                                       "\xed\x9f\xbf",
+                                       "\xee\x80\x80",
+                                       "\xf4\x8f\xbf\xbf"};
+    static const char *const bad[] = {"\x80",
+                                      "\xc0\x80",
+                                      "\xc1\xbf",
+                                      "\xe0\x9f\xbf",
+                                      "\xf0\x8f\xbf\xbf",
+                                      "\xed\xa0\x80",
+                                      "\xf4\x90\x80\x80",
+                                      "\xf5\x80\x80\x80",
+                                      "\xff",
+                                      "\xc3",
+                                      "\xe2\x82",
+                                      "\xc3(",
                                       "\xf0\x9f\x98"};
     for (size_t i = 0; i < TARN_COUNT_OF(good); i++)
         expect_true(tarn_utf8_valid(tarn_slice_str(good[i])));

@@ -27,8 +27,8 @@ TARN_TEST(zip, reads_what_others_wrote)
     static const uint8_t snappy[] = {17, 5 << 2, 'h', 'e', 'l', 'l', 'o', ' ', 7 << 2 | 1, 6};
     expect_expands(TARN_ZIP_SNAPPY, tarn_slice_of(snappy, sizeof snappy), "hello hello hello");
     /* RFC 8878: magic, single segment of size 5, last raw block of 5 */
-    static const uint8_t zstd[] = {0x28, 0xb5, 0x2f, 0xfd, 0x20, 5, 0x29, 0, 0,
-                                   'h', 'e', 'l', 'l', 'o'};
+    static const uint8_t zstd[] = {0x28, 0xb5, 0x2f, 0xfd, 0x20, 5,   0x29,
+                                   0,    0,    'h',  'e',  'l',  'l', 'o'};
     expect_expands(TARN_ZIP_ZSTD, tarn_slice_of(zstd, sizeof zstd), "hello");
 }
 
@@ -45,8 +45,8 @@ TARN_TEST(zip, expands_to_what_was_compressed)
         tarn_buf_add_str(&packed, "<");
         tarn_buf_add_str(&out, ">");
         expect_ok(tarn_zip_compress(kind, 0, in, &packed));
-        expect_ok(tarn_zip_expand(kind, tarn_slice_of(packed.data + 1, packed.size - 1), size,
-                                  &out));
+        expect_ok(
+            tarn_zip_expand(kind, tarn_slice_of(packed.data + 1, packed.size - 1), size, &out));
         expect_bytes(tarn_slice_of(out.data + 1, out.size - 1), in); /* both append */
     }
 }
@@ -96,8 +96,8 @@ TARN_TEST(zip, takes_no_size_in_a_header_at_its_word)
                                   (size_t)4 << 30, &out),
                   TARN_COMPRESSED_MALFORMED, "more than the data can hold");
     /* a zstd frame that wants a window of 2 GB */
-    static const uint8_t zstd[] = {0x28, 0xb5, 0x2f, 0xfd, 0x00, 0xa8, 0x29, 0, 0,
-                                   'h', 'e', 'l', 'l', 'o'};
+    static const uint8_t zstd[] = {0x28, 0xb5, 0x2f, 0xfd, 0x00, 0xa8, 0x29,
+                                   0,    0,    'h',  'e',  'l',  'l',  'o'};
     expect_status(tarn_zip_expand(TARN_ZIP_ZSTD, tarn_slice_of(zstd, sizeof zstd), 1000, &out),
                   TARN_COMPRESSED_MALFORMED, "memory");
     expect_true(out.capacity < 1 << 20);
