@@ -216,7 +216,7 @@ static void put_error(struct tarn_buf *reply, enum tarn_code code, const char *w
 {
     TARN_OWN(tarn_buf_drop) struct tarn_buf error = {0};
     TARN_OWN(tarn_buf_drop) struct tarn_buf text = {0};
-    bool shown = name.size <= NAME_MAX_BYTES && tarn_utf8_valid(name);
+    bool shown = name.size > 0 && name.size <= NAME_MAX_BYTES && tarn_utf8_valid(name);
 
     tarn_buf_printf(&text, "%s: %.*s", what, shown ? (int)name.size : 1,
                     shown ? (const char *)name.data : "?");
