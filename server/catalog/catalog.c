@@ -1,0 +1,474 @@
+#include "catalog/internal.h"
+
+/* The warehouse's tables: finding, adopting, creating, moving and dropping them. */
+
+#define TRASH ".tarn/dropped"
+
+/* --- the tables known by now --- */
+
+static void name_key(struct tarn_slice database, struct tarn_slice name, struct tarn_buf *key)
+{
+    tarn_buf_add_slice(key, database);
+    tarn_buf_add_byte(key, 0); /* no name holds it */
+    tarn_buf_add_slice(key, name);
+}
+
+struct tarn_table *tarn_catalog__known(struct tarn_catalog *catalog, struct tarn_slice database, struct tarn_slice name)
+{
+    TARN_OWN(tarn_buf_drop) struct tarn_buf key = {0};
+    name_key(database, name, &key);
+    pthread_mutex_lock(&catalog->lock);
+    struct tarn_table *table = tarn_map_find(catalog->by_name, tarn_buf_slice(&key));
+    if (table != NULL)
+        tarn_table_ref(table);
+    pthread_mutex_unlock(&catalog->lock);
+    return table;
+}
+
+void tarn_catalog__remember(struct tarn_catalog *catalog, struct tarn_slice database, struct tarn_slice name,
+                            struct tarn_table *table)
+{
+    TARN_OWN(tarn_buf_drop) struct tarn_buf key = {0};
+    name_key(database, name, &key);
+    pthread_mutex_lock(&catalog->lock);
+    struct tarn_table *old = tarn_map_set(catalog->by_name, tarn_buf_slice(&key), tarn_table_ref(table));
+    tarn_map_set(catalog->by_uuid, tarn_slice_str(tarn_table_uuid(table)), table);
+    tarn_metric_set(TARN_M_TABLES, NULL, (double)tarn_map_count(catalog->by_name));
+    pthread_mutex_unlock(&catalog->lock);
+    tarn_table_unref(old);
+}
+
+void tarn_catalog__forget(struct tarn_catalog *catalog, struct tarn_slice database, struct tarn_slice name)
+{
+    TARN_OWN(tarn_buf_drop) struct tarn_buf key = {0};
+    name_key(database, name, &key);
+    pthread_mutex_lock(&catalog->lock);
+    struct tarn_table *table = tarn_map_remove(catalog->by_name, tarn_buf_slice(&key));
+    if (table != NULL && tarn_map_find(catalog->by_uuid, tarn_slice_str(tarn_table_uuid(table))) == table)
+        tarn_map_remove(catalog->by_uuid, tarn_slice_str(tarn_table_uuid(table)));
+    tarn_metric_set(TARN_M_TABLES, NULL, (double)tarn_map_count(catalog->by_name));
+    pthread_mutex_unlock(&catalog->lock);
+    tarn_table_unref(table);
+}
+
+static bool uuid_is_taken(struct tarn_catalog *catalog, const char *uuid)
+{
+    pthread_mutex_lock(&catalog->lock);
+    bool taken = tarn_map_find(catalog->by_uuid, tarn_slice_str(uuid)) != NULL;
+    pthread_mutex_unlock(&catalog->lock);
+    return taken;
+}
+
+/* --- a table's identity: <table>/.tarn-table --- */
+
+static const char *identity_key(struct tarn_op *op, const char *path)
+{
+    return tarn_arena_printf(op->arena, "%s/" TARN_TABLE_FILE, path);
+}
+
+static void identity_text(const char *uuid, const char *name, struct tarn_buf *out)
+{
+    TARN_OWN(tarn_json_drop) struct tarn_json *json = tarn_json_object();
+    tarn_json_set_str(json, "uuid", uuid);
+    tarn_json_set_str(json, "name", name);
+    tarn_json_print(json, 2, out);
+}
+
+/* *found false: the folder has no identity of ours yet. */
+static struct tarn_status *read_identity(struct tarn_op *op, struct tarn_catalog *catalog, const char *path,
+                                         bool *found, char uuid[TARN_UUID_SIZE], struct tarn_slice *name)
+{
+    TARN_OWN(tarn_buf_drop) struct tarn_buf text = {0};
+    TARN_OWN(tarn_json_drop) struct tarn_json *json = NULL;
+    struct tarn_status *s = tarn_store_get(catalog->env->store, op, identity_key(op, path), &text);
+    *found = s == TARN_OK;
+    if (tarn_status_reason(s) == TARN_OBJECT_NOT_FOUND) {
+        tarn_status_free(s);
+        return TARN_OK;
+    }
+    if (s == TARN_OK)
+        s = tarn_json_parse(tarn_buf_slice(&text), &json);
+    if (s != TARN_OK)
+        return tarn_status_wrap(s, "%s/" TARN_TABLE_FILE, path);
+    struct tarn_slice value = tarn_json_text(tarn_json_find(json, "uuid"));
+    if (!tarn_uuid_valid(value))
+        return tarn_status_new(TARN_SCHEMA_MALFORMED, "%s/" TARN_TABLE_FILE " has no valid uuid", path);
+    memcpy(uuid, value.data, TARN_UUID_SIZE - 1);
+    uuid[TARN_UUID_SIZE - 1] = '\0';
+    *name = tarn_arena_copy(op->arena, tarn_json_text(tarn_json_find(json, "name")));
+    return TARN_OK;
+}
+
+static const char *full_name(struct tarn_op *op, struct tarn_slice database, struct tarn_slice name)
+{
+    return tarn_arena_printf(op->arena, "%.*s.%.*s", TARN_SLICE_ARG(database), TARN_SLICE_ARG(name));
+}
+
+/* The uuid of the folder: the one it had, or a new one for a table that others made or a copied folder. */
+static struct tarn_status *settle_identity(struct tarn_op *op, struct tarn_catalog *catalog, const char *path,
+                                           const char *name, char uuid[TARN_UUID_SIZE])
+{
+    bool found;
+    struct tarn_slice old_name = {0};
+    TARN_TRY(read_identity(op, catalog, path, &found, uuid, &old_name));
+    bool copied = found && uuid_is_taken(catalog, uuid);
+    if (found && !copied && tarn_slice_is(old_name, name))
+        return TARN_OK;
+    if (!found || copied)
+        tarn_uuid_random(uuid);
+    TARN_OWN(tarn_buf_drop) struct tarn_buf text = {0};
+    identity_text(uuid, name, &text);
+    TARN_TRY(tarn_store_put(catalog->env->store, op, identity_key(op, path), tarn_buf_slice(&text)));
+    tarn_log(op, TARN_INFO, found && !copied ? "catalog.table_moved" : "catalog.table_adopted", "table=%s uuid=%s",
+             tarn_log_quote(op, name), uuid);
+    return TARN_OK;
+}
+
+static struct tarn_status *is_table(struct tarn_op *op, struct tarn_catalog *catalog, const char *path, bool *out)
+{
+    struct tarn_object *objects;
+    size_t count;
+    const char *folder = tarn_arena_printf(op->arena, "%s/schema", path);
+    TARN_TRY(tarn_store_list(catalog->env->store, op, folder, false, &objects, &count));
+    *out = false;
+    for (size_t i = 0; i < count; i++) {
+        struct tarn_slice rest = tarn_slice_of(objects[i].key.data + strlen(folder), objects[i].key.size - strlen(folder));
+        *out |= !objects[i].is_folder && tarn_slice_starts_with(rest, tarn_slice_str("/schema-"));
+    }
+    return TARN_OK;
+}
+
+struct tarn_status *tarn_catalog__adopt(struct tarn_op *op, struct tarn_catalog *catalog, struct tarn_slice database,
+                                        struct tarn_slice name, struct tarn_table **out)
+{
+    *out = tarn_catalog__known(catalog, database, name);
+    if (*out != NULL)
+        return TARN_OK;
+    const char *path = tarn_catalog__table_key(op, database, name);
+    bool there;
+    TARN_TRY(is_table(op, catalog, path, &there));
+    if (!there)
+        return TARN_OK;
+    char uuid[TARN_UUID_SIZE];
+    TARN_TRY(settle_identity(op, catalog, path, full_name(op, database, name), uuid));
+    TARN_TRY(tarn_table_open(op, catalog->env, path, uuid, full_name(op, database, name), out));
+    tarn_catalog__remember(catalog, database, name, *out);
+    return TARN_OK;
+}
+
+/* --- opening --- */
+
+static struct tarn_status *adopt_all(struct tarn_op *op, struct tarn_catalog *catalog)
+{
+    struct tarn_database_info *databases;
+    size_t database_count;
+    TARN_TRY(tarn_database_list(op, catalog, &databases, &database_count));
+    for (size_t d = 0; d < database_count; d++) {
+        struct tarn_table_info *tables;
+        size_t count;
+        TARN_TRY(tarn_catalog_tables(op, catalog, databases[d].name, &tables, &count)); /* adopts */
+    }
+    return TARN_OK;
+}
+
+/* Tables whose drop was interrupted after they had left their place. */
+static struct tarn_status *remove_below(struct tarn_op *op, struct tarn_catalog *catalog, const char *folder)
+{
+    struct tarn_object *objects;
+    size_t count;
+    TARN_TRY(tarn_store_list(catalog->env->store, op, folder, true, &objects, &count));
+    for (size_t i = 0; i < count; i++)
+        TARN_TRY(tarn_store_remove(catalog->env->store, op, tarn_arena_str(op->arena, objects[i].key)));
+    return tarn_store_prune(catalog->env->store, op, folder);
+}
+
+struct tarn_status *tarn_catalog_open(struct tarn_op *op, const struct tarn_table_env *env, const char *warehouse_name,
+                                      const char *data_dir, struct tarn_catalog **out)
+{
+    struct tarn_catalog *catalog = tarn_calloc(1, sizeof *catalog);
+    catalog->env = env;
+    catalog->warehouse_name = tarn_strdup(warehouse_name);
+    catalog->data_dir = tarn_strdup(data_dir);
+    pthread_mutex_init(&catalog->change, NULL);
+    pthread_mutex_init(&catalog->lock, NULL);
+    catalog->by_name = tarn_map_new();
+    catalog->by_uuid = tarn_map_new();
+    struct tarn_status *s = tarn_catalog__take_warehouse(op, catalog);
+    if (s == TARN_OK)
+        s = remove_below(op, catalog, TRASH);
+    if (s == TARN_OK)
+        s = adopt_all(op, catalog);
+    if (s != TARN_OK) {
+        tarn_catalog_close(catalog);
+        return s;
+    }
+    *out = catalog;
+    return TARN_OK;
+}
+
+void tarn_catalog_close(struct tarn_catalog *catalog)
+{
+    if (catalog == NULL)
+        return;
+    TARN_OWN(tarn_op_fini) struct tarn_op op;
+    tarn_op_init(&op);
+    tarn_catalog__give_warehouse_back(&op, catalog);
+    size_t cursor = 0;
+    struct tarn_slice key;
+    void *table;
+    while (tarn_map_next(catalog->by_name, &cursor, &key, &table))
+        tarn_table_unref(table);
+    tarn_map_free(catalog->by_name);
+    tarn_map_free(catalog->by_uuid);
+    pthread_mutex_destroy(&catalog->change);
+    pthread_mutex_destroy(&catalog->lock);
+    free(catalog->warehouse_name);
+    free(catalog->data_dir);
+    free(catalog);
+}
+
+/* --- finding --- */
+
+static struct tarn_status *table_not_found(struct tarn_slice database, struct tarn_slice name)
+{
+    return tarn_status_new(TARN_TABLE_NOT_FOUND, "there is no table %.*s.%.*s", TARN_SLICE_ARG(database),
+                           TARN_SLICE_ARG(name));
+}
+
+/* Others may have removed or replaced a table that is known: its identity file tells. */
+static struct tarn_status *still_here(struct tarn_op *op, struct tarn_catalog *catalog, struct tarn_table *table,
+                                      bool *out)
+{
+    char uuid[TARN_UUID_SIZE];
+    struct tarn_slice name;
+    TARN_TRY(read_identity(op, catalog, tarn_table_path(table), out, uuid, &name));
+    *out = *out && strcmp(uuid, tarn_table_uuid(table)) == 0;
+    return TARN_OK;
+}
+
+static struct tarn_status *find_or_adopt(struct tarn_op *op, struct tarn_catalog *catalog, struct tarn_slice database,
+                                         struct tarn_slice name, struct tarn_table **out)
+{
+    *out = tarn_catalog__known(catalog, database, name);
+    if (*out != NULL) {
+        bool here = false;
+        struct tarn_status *s = still_here(op, catalog, *out, &here);
+        if (s == TARN_OK && here)
+            return TARN_OK;
+        if (s == TARN_OK) {
+            tarn_log(op, TARN_WARN, "catalog.table_vanished", "table=%s uuid=%s",
+                     tarn_log_quote(op, tarn_table_name(*out)), tarn_table_uuid(*out));
+            s = tarn_table_retire(op, *out, true);
+            tarn_catalog__forget(catalog, database, name);
+        }
+        tarn_table_drop_ref(out);
+        TARN_TRY(s);
+    }
+    pthread_mutex_lock(&catalog->change);
+    struct tarn_status *s = tarn_catalog__adopt(op, catalog, database, name, out);
+    pthread_mutex_unlock(&catalog->change);
+    return s;
+}
+
+struct tarn_status *tarn_catalog_table(struct tarn_op *op, struct tarn_catalog *catalog, struct tarn_slice database,
+                                       struct tarn_slice name, struct tarn_slice uuid, struct tarn_table **out)
+{
+    TARN_TRY(tarn_catalog__check_name("database", database));
+    TARN_TRY(tarn_catalog__check_name("table", name));
+    TARN_OWN(tarn_table_drop_ref) struct tarn_table *table = NULL;
+    TARN_TRY(find_or_adopt(op, catalog, database, name, &table));
+    if (table == NULL) {
+        bool found;
+        TARN_TRY(tarn_catalog__database_exists(op, catalog, database, &found));
+        return found ? table_not_found(database, name)
+                     : tarn_status_new(TARN_DATABASE_NOT_FOUND, "there is no database %.*s", TARN_SLICE_ARG(database));
+    }
+    if (uuid.size > 0 && !tarn_slice_is(uuid, tarn_table_uuid(table)))
+        return tarn_status_new(TARN_TABLE_REPLACED, "table %s has uuid %s, not %.*s", tarn_table_name(table),
+                               tarn_table_uuid(table), TARN_SLICE_ARG(uuid));
+    *out = tarn_move(table);
+    return TARN_OK;
+}
+
+struct tarn_status *tarn_catalog_table_by_uuid(struct tarn_op *op, struct tarn_catalog *catalog, struct tarn_slice uuid,
+                                               struct tarn_table **out)
+{
+    pthread_mutex_lock(&catalog->lock);
+    struct tarn_table *table = tarn_map_find(catalog->by_uuid, uuid);
+    if (table != NULL)
+        tarn_table_ref(table);
+    pthread_mutex_unlock(&catalog->lock);
+    if (table == NULL)
+        return tarn_status_new(TARN_TABLE_NOT_FOUND, "there is no table with uuid %.*s", TARN_SLICE_ARG(uuid));
+    *out = table;
+    return TARN_OK;
+}
+
+/* One folder of a database for the list; a table that can't be opened is listed without a uuid. */
+static struct tarn_status *list_one(struct tarn_op *op, struct tarn_catalog *catalog, struct tarn_slice database,
+                                    struct tarn_slice name, struct tarn_table_info *out, bool *is)
+{
+    TARN_OWN(tarn_table_drop_ref) struct tarn_table *table = tarn_catalog__known(catalog, database, name);
+    *is = true;
+    *out = (struct tarn_table_info){.database = database, .name = name};
+    if (table == NULL) {
+        pthread_mutex_lock(&catalog->change);
+        struct tarn_status *s = tarn_catalog__adopt(op, catalog, database, name, &table);
+        pthread_mutex_unlock(&catalog->change);
+        if (s == TARN_OK && table == NULL)
+            *is = false;
+        tarn_log_status(op, TARN_WARN, "catalog.table_unreadable", s);
+    }
+    if (table != NULL)
+        memcpy(out->uuid, tarn_table_uuid(table), TARN_UUID_SIZE);
+    return TARN_OK;
+}
+
+struct tarn_status *tarn_catalog_tables(struct tarn_op *op, struct tarn_catalog *catalog, struct tarn_slice database,
+                                        struct tarn_table_info **out, size_t *count)
+{
+    TARN_TRY(tarn_catalog__check_name("database", database));
+    bool found;
+    TARN_TRY(tarn_catalog__database_exists(op, catalog, database, &found));
+    if (!found)
+        return tarn_status_new(TARN_DATABASE_NOT_FOUND, "there is no database %.*s", TARN_SLICE_ARG(database));
+    const char *folder = tarn_catalog__database_key(op, database);
+    struct tarn_object *objects;
+    size_t object_count;
+    TARN_TRY(tarn_store_list(catalog->env->store, op, folder, false, &objects, &object_count));
+    struct tarn_table_info *list = tarn_arena_calloc(op->arena, object_count + 1, sizeof *list);
+    size_t prefix = strlen(folder) + 1;
+    database = tarn_arena_copy(op->arena, database);
+    *count = 0;
+    for (size_t i = 0; i < object_count; i++) {
+        if (!objects[i].is_folder)
+            continue;
+        struct tarn_slice name = tarn_slice_of(objects[i].key.data + prefix, objects[i].key.size - prefix);
+        struct tarn_status *s = tarn_catalog__check_name("table", name);
+        bool is = s == TARN_OK;
+        tarn_status_free(s);
+        if (is)
+            TARN_TRY(list_one(op, catalog, database, name, &list[*count], &is));
+        *count += is;
+    }
+    *out = list;
+    return TARN_OK;
+}
+
+/* --- creating, moving, dropping --- */
+
+static struct tarn_status *make_table(struct tarn_op *op, struct tarn_catalog *catalog, struct tarn_slice database,
+                                      struct tarn_slice name, const struct tarn_schema *schema, struct tarn_table **out)
+{
+    const char *path = tarn_catalog__table_key(op, database, name);
+    bool there;
+    TARN_TRY(is_table(op, catalog, path, &there));
+    if (there)
+        return tarn_status_new(TARN_TABLE_EXISTS, "table %s exists", full_name(op, database, name));
+    char uuid[TARN_UUID_SIZE];
+    tarn_uuid_random(uuid);
+    TARN_OWN(tarn_buf_drop) struct tarn_buf identity = {0};
+    TARN_OWN(tarn_buf_drop) struct tarn_buf json = {0};
+    identity_text(uuid, full_name(op, database, name), &identity);
+    tarn_schema_encode(schema, &json);
+    /* The identity first: a table is there once it has a schema, and then it has its identity too. */
+    TARN_TRY(tarn_store_put(catalog->env->store, op, identity_key(op, path), tarn_buf_slice(&identity)));
+    bool created;
+    TARN_TRY(tarn_store_put_if_absent(catalog->env->store, op, tarn_arena_printf(op->arena, "%s/schema/schema-0", path),
+                                      tarn_buf_slice(&json), &created));
+    if (!created)
+        return tarn_status_new(TARN_TABLE_EXISTS, "another writer made table %s first", full_name(op, database, name));
+    TARN_TRY(tarn_table_open(op, catalog->env, path, uuid, full_name(op, database, name), out));
+    tarn_catalog__remember(catalog, database, name, *out);
+    return TARN_OK;
+}
+
+struct tarn_status *tarn_catalog_create_table(struct tarn_op *op, struct tarn_catalog *catalog,
+                                              struct tarn_slice database, struct tarn_slice name,
+                                              const struct tarn_schema *draft, struct tarn_table **out)
+{
+    TARN_TRY(tarn_catalog__check_name("database", database));
+    TARN_TRY(tarn_catalog__check_name("table", name));
+    struct tarn_schema schema;
+    struct tarn_options options;
+    TARN_TRY(tarn_schema_create(draft, tarn_clock_wall_ms(), op->arena, &schema));
+    TARN_TRY(tarn_options_parse(&schema, op->arena, &options));
+    bool found;
+    TARN_TRY(tarn_catalog__database_exists(op, catalog, database, &found));
+    if (!found)
+        return tarn_status_new(TARN_DATABASE_NOT_FOUND, "there is no database %.*s", TARN_SLICE_ARG(database));
+    pthread_mutex_lock(&catalog->change);
+    struct tarn_status *s = make_table(op, catalog, database, name, &schema, out);
+    pthread_mutex_unlock(&catalog->change);
+    return s;
+}
+
+/* "db.t" of a table back into its two names; a database's name has no dot problem: its folder tells. */
+static void names_of(struct tarn_op *op, struct tarn_table *table, struct tarn_slice *database, struct tarn_slice *name)
+{
+    const char *path = tarn_arena_str(op->arena, tarn_slice_str(tarn_table_path(table)));
+    const char *slash = strrchr(path, '/');
+    *database = tarn_slice_of(path, (size_t)(slash - path) - strlen(TARN_DATABASE_SUFFIX));
+    *name = tarn_slice_str(slash + 1);
+}
+
+static struct tarn_status *move_table(struct tarn_op *op, struct tarn_catalog *catalog, struct tarn_table *table,
+                                      struct tarn_slice to_database, struct tarn_slice to_name)
+{
+    struct tarn_slice database, name;
+    names_of(op, table, &database, &name);
+    const char *to_path = tarn_catalog__table_key(op, to_database, to_name);
+    bool there;
+    TARN_TRY(is_table(op, catalog, to_path, &there));
+    if (there)
+        return tarn_status_new(TARN_TABLE_EXISTS, "table %s exists", full_name(op, to_database, to_name));
+    TARN_TRY(tarn_store_move_folder(catalog->env->store, op, tarn_table_path(table), to_path));
+    TARN_TRY(tarn_table_moved(op, table, to_path, full_name(op, to_database, to_name)));
+    tarn_catalog__remember(catalog, to_database, to_name, table);
+    TARN_OWN(tarn_buf_drop) struct tarn_buf key = {0};
+    name_key(database, name, &key);
+    pthread_mutex_lock(&catalog->lock); /* the old name alone: the uuid stays known */
+    tarn_table_unref(tarn_map_remove(catalog->by_name, tarn_buf_slice(&key)));
+    pthread_mutex_unlock(&catalog->lock);
+    TARN_OWN(tarn_buf_drop) struct tarn_buf identity = {0};
+    identity_text(tarn_table_uuid(table), full_name(op, to_database, to_name), &identity);
+    return tarn_store_put(catalog->env->store, op, identity_key(op, to_path), tarn_buf_slice(&identity));
+}
+
+struct tarn_status *tarn_catalog_rename_table(struct tarn_op *op, struct tarn_catalog *catalog,
+                                              struct tarn_table *table, struct tarn_slice to_database,
+                                              struct tarn_slice to_name)
+{
+    TARN_TRY(tarn_catalog__check_name("database", to_database));
+    TARN_TRY(tarn_catalog__check_name("table", to_name));
+    bool found;
+    TARN_TRY(tarn_catalog__database_exists(op, catalog, to_database, &found));
+    if (!found)
+        return tarn_status_new(TARN_DATABASE_NOT_FOUND, "there is no database %.*s", TARN_SLICE_ARG(to_database));
+    pthread_mutex_lock(&catalog->change);
+    struct tarn_status *s = move_table(op, catalog, table, to_database, to_name);
+    pthread_mutex_unlock(&catalog->change);
+    return s;
+}
+
+static struct tarn_status *drop(struct tarn_op *op, struct tarn_catalog *catalog, struct tarn_table *table)
+{
+    struct tarn_slice database, name;
+    names_of(op, table, &database, &name);
+    const char *path = tarn_arena_str(op->arena, tarn_slice_str(tarn_table_path(table)));
+    const char *away = tarn_arena_printf(op->arena, TRASH "/%s", tarn_table_uuid(table));
+    TARN_TRY(tarn_table_retire(op, table, true));
+    tarn_catalog__forget(catalog, database, name);
+    /* It leaves its place in one step, so that nobody meets half of it; what a crash leaves is removed at start. */
+    TARN_TRY(tarn_store_move_folder(catalog->env->store, op, path, away));
+    return remove_below(op, catalog, away);
+}
+
+struct tarn_status *tarn_catalog_drop_table(struct tarn_op *op, struct tarn_catalog *catalog, struct tarn_table *table)
+{
+    TARN_TRY(tarn_catalog_check_owner(op, catalog));
+    pthread_mutex_lock(&catalog->change);
+    struct tarn_status *s = drop(op, catalog, table);
+    pthread_mutex_unlock(&catalog->change);
+    return s;
+}

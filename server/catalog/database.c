@@ -1,0 +1,209 @@
+#include "catalog/internal.h"
+
+/*
+ * Databases: folders <name>.db. Options and comment lie in <name>.db/.tarn-database, which Paimon skips:
+ * {"options": {…}, "comment": "…"}. A folder that others made has neither.
+ */
+
+static const char *file_key(struct tarn_op *op, struct tarn_slice name)
+{
+    return tarn_arena_printf(op->arena, "%.*s" TARN_DATABASE_SUFFIX "/" TARN_DATABASE_FILE, TARN_SLICE_ARG(name));
+}
+
+struct tarn_status *tarn_catalog__database_exists(struct tarn_op *op, struct tarn_catalog *catalog,
+                                                  struct tarn_slice name, bool *found)
+{
+    struct tarn_object object = {0};
+    TARN_TRY(tarn_store_stat(catalog->env->store, op, tarn_catalog__database_key(op, name), found, &object));
+    if (*found)
+        return TARN_OK;
+    /* Stores without folders: something must lie below. */
+    struct tarn_object *objects;
+    size_t count;
+    TARN_TRY(tarn_store_list(catalog->env->store, op, tarn_catalog__database_key(op, name), false, &objects, &count));
+    *found = count > 0;
+    return TARN_OK;
+}
+
+static struct tarn_status *not_found(struct tarn_slice name)
+{
+    return tarn_status_new(TARN_DATABASE_NOT_FOUND, "there is no database %.*s", TARN_SLICE_ARG(name));
+}
+
+static struct tarn_json *to_json(const struct tarn_database_info *info)
+{
+    struct tarn_json *json = tarn_json_object();
+    struct tarn_json *options = tarn_json_object();
+    for (size_t i = 0; i < info->option_count; i++)
+        tarn_json_set_slice(options, info->options[i].key, info->options[i].value);
+    tarn_json_set(json, "options", options);
+    if (info->comment.data != NULL)
+        tarn_json_set(json, "comment", tarn_json_string(info->comment));
+    return json;
+}
+
+static struct tarn_status *read_file(struct tarn_op *op, struct tarn_catalog *catalog, struct tarn_database_info *info)
+{
+    TARN_OWN(tarn_buf_drop) struct tarn_buf text = {0};
+    TARN_OWN(tarn_json_drop) struct tarn_json *json = NULL;
+    struct tarn_status *s = tarn_store_get(catalog->env->store, op, file_key(op, info->name), &text);
+    if (tarn_status_reason(s) == TARN_OBJECT_NOT_FOUND) {
+        tarn_status_free(s);
+        return TARN_OK;
+    }
+    if (s == TARN_OK)
+        s = tarn_json_parse(tarn_buf_slice(&text), &json);
+    if (s != TARN_OK)
+        return tarn_status_wrap(s, "database %.*s", TARN_SLICE_ARG(info->name));
+    const struct tarn_json *options = tarn_json_find(json, "options");
+    struct tarn_pair *pairs = tarn_arena_calloc(op->arena, tarn_json_count(options) + 1, sizeof *pairs);
+    void *cursor = NULL;
+    struct tarn_slice key;
+    const struct tarn_json *value;
+    while (tarn_json_next(options, &cursor, &key, &value))
+        pairs[info->option_count++] = (struct tarn_pair){tarn_arena_copy(op->arena, key),
+                                                         tarn_arena_copy(op->arena, tarn_json_text(value))};
+    info->options = pairs;
+    struct tarn_slice comment = tarn_json_text(tarn_json_find(json, "comment"));
+    if (comment.data != NULL)
+        info->comment = tarn_arena_copy(op->arena, comment);
+    return TARN_OK;
+}
+
+struct tarn_status *tarn_database_create(struct tarn_op *op, struct tarn_catalog *catalog,
+                                         const struct tarn_database_info *info, bool ignore_if_exists)
+{
+    TARN_TRY(tarn_catalog__check_name("database", info->name));
+    TARN_OWN(tarn_json_drop) struct tarn_json *json = to_json(info);
+    TARN_OWN(tarn_buf_drop) struct tarn_buf text = {0};
+    tarn_json_print(json, 2, &text);
+    pthread_mutex_lock(&catalog->change);
+    bool found, created = false;
+    struct tarn_status *s = tarn_catalog__database_exists(op, catalog, info->name, &found);
+    if (s == TARN_OK && !found)
+        s = tarn_store_put_if_absent(catalog->env->store, op, file_key(op, info->name), tarn_buf_slice(&text), &created);
+    pthread_mutex_unlock(&catalog->change);
+    if (s == TARN_OK && !created && !ignore_if_exists)
+        s = tarn_status_new(TARN_DATABASE_EXISTS, "database %.*s exists", TARN_SLICE_ARG(info->name));
+    return s;
+}
+
+struct tarn_status *tarn_database_get(struct tarn_op *op, struct tarn_catalog *catalog, struct tarn_slice name,
+                                      struct tarn_database_info *out)
+{
+    TARN_TRY(tarn_catalog__check_name("database", name));
+    bool found;
+    TARN_TRY(tarn_catalog__database_exists(op, catalog, name, &found));
+    if (!found)
+        return not_found(name);
+    *out = (struct tarn_database_info){.name = tarn_arena_copy(op->arena, name)};
+    TARN_TRY(read_file(op, catalog, out));
+    struct tarn_table_info *tables;
+    size_t count;
+    TARN_TRY(tarn_catalog_tables(op, catalog, name, &tables, &count));
+    out->table_count = (int64_t)count;
+    return TARN_OK;
+}
+
+struct tarn_status *tarn_database_list(struct tarn_op *op, struct tarn_catalog *catalog,
+                                       struct tarn_database_info **out, size_t *count)
+{
+    struct tarn_object *objects;
+    size_t object_count;
+    TARN_TRY(tarn_store_list(catalog->env->store, op, "", false, &objects, &object_count));
+    struct tarn_database_info *list = tarn_arena_calloc(op->arena, object_count + 1, sizeof *list);
+    *count = 0;
+    for (size_t i = 0; i < object_count; i++) {
+        struct tarn_slice name = objects[i].key;
+        if (!objects[i].is_folder || name.size <= 3 || memcmp(name.data + name.size - 3, TARN_DATABASE_SUFFIX, 3) != 0)
+            continue;
+        name.size -= 3;
+        struct tarn_status *s = tarn_catalog__check_name("database", name);
+        if (s == TARN_OK)
+            list[(*count)++].name = name;
+        tarn_status_free(s); /* a folder that can't be named here is not shown */
+    }
+    *out = list;
+    return TARN_OK;
+}
+
+static bool listed(const struct tarn_slice *list, size_t count, struct tarn_slice key)
+{
+    for (size_t i = 0; i < count; i++)
+        if (tarn_slice_equal(list[i], key))
+            return true;
+    return false;
+}
+
+static bool has_key(const struct tarn_pair *list, size_t count, struct tarn_slice key)
+{
+    for (size_t i = 0; i < count; i++)
+        if (tarn_slice_equal(list[i].key, key))
+            return true;
+    return false;
+}
+
+struct tarn_status *tarn_database_alter(struct tarn_op *op, struct tarn_catalog *catalog, struct tarn_slice name,
+                                        const struct tarn_pair *set, size_t set_count, const struct tarn_slice *remove,
+                                        size_t remove_count)
+{
+    struct tarn_database_info info;
+    TARN_TRY(tarn_database_get(op, catalog, name, &info));
+    struct tarn_pair *options = tarn_arena_calloc(op->arena, info.option_count + set_count + 1, sizeof *options);
+    size_t count = 0;
+    for (size_t i = 0; i < info.option_count; i++)
+        if (!listed(remove, remove_count, info.options[i].key) && !has_key(set, set_count, info.options[i].key))
+            options[count++] = info.options[i];
+    for (size_t i = 0; i < set_count; i++)
+        options[count++] = set[i];
+    info.options = options;
+    info.option_count = count;
+    TARN_OWN(tarn_json_drop) struct tarn_json *json = to_json(&info);
+    TARN_OWN(tarn_buf_drop) struct tarn_buf text = {0};
+    tarn_json_print(json, 2, &text);
+    pthread_mutex_lock(&catalog->change);
+    struct tarn_status *s = tarn_store_put(catalog->env->store, op, file_key(op, name), tarn_buf_slice(&text));
+    pthread_mutex_unlock(&catalog->change);
+    return s;
+}
+
+static struct tarn_status *drop_tables(struct tarn_op *op, struct tarn_catalog *catalog, struct tarn_slice name,
+                                       const struct tarn_table_info *tables, size_t count, int64_t *dropped)
+{
+    for (size_t i = 0; i < count; i++) {
+        TARN_OWN(tarn_table_drop_ref) struct tarn_table *table = NULL;
+        TARN_TRY(tarn_catalog_table(op, catalog, name, tables[i].name, tarn_slice_str(NULL), &table));
+        TARN_TRY(tarn_catalog_drop_table(op, catalog, table));
+        (*dropped)++;
+    }
+    return TARN_OK;
+}
+
+struct tarn_status *tarn_database_drop(struct tarn_op *op, struct tarn_catalog *catalog, struct tarn_slice name,
+                                       bool cascade, int64_t *tables_dropped)
+{
+    TARN_TRY(tarn_catalog__check_name("database", name));
+    TARN_TRY(tarn_catalog_check_owner(op, catalog));
+    bool found;
+    TARN_TRY(tarn_catalog__database_exists(op, catalog, name, &found));
+    if (!found)
+        return not_found(name);
+    struct tarn_table_info *tables;
+    size_t count;
+    *tables_dropped = 0;
+    TARN_TRY(tarn_catalog_tables(op, catalog, name, &tables, &count));
+    if (count > 0 && !cascade)
+        return tarn_status_new(TARN_DATABASE_NOT_EMPTY, "database %.*s has %zu tables", TARN_SLICE_ARG(name), count);
+    TARN_TRY(drop_tables(op, catalog, name, tables, count, tables_dropped));
+    pthread_mutex_lock(&catalog->change);
+    struct tarn_status *s = tarn_store_remove(catalog->env->store, op, file_key(op, name));
+    if (s == TARN_OK)
+        s = tarn_store_prune(catalog->env->store, op, tarn_catalog__database_key(op, name));
+    if (s == TARN_OK)
+        s = tarn_catalog__database_exists(op, catalog, name, &found);
+    pthread_mutex_unlock(&catalog->change);
+    if (s == TARN_OK && found)
+        return tarn_status_new(TARN_DATABASE_NOT_EMPTY, "%.*s.db still holds files that are no table; they are left alone",
+                               TARN_SLICE_ARG(name));
+    return s;
+}
