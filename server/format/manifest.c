@@ -358,13 +358,15 @@ struct tarn_status *tarn_manifest_decode(struct tarn_slice bytes, struct tarn_ar
 
 enum list_slot { LIST_VERSION, LIST_NAME, LIST_SIZE, LIST_ADDED, LIST_DELETED, LIST_STATS,
                  LIST_SCHEMA, LIST_MIN_BUCKET, LIST_MAX_BUCKET, LIST_MIN_LEVEL, LIST_MAX_LEVEL,
-                 LIST_MIN_ROW, LIST_MAX_ROW };
+                 LIST_MIN_ROW, LIST_MAX_ROW, LIST_TOTAL_BUCKETS, LIST_EXTRA_FILES };
 static const struct slot list_slots[] = {
     {"_VERSION", true},    {"_FILE_NAME", true},   {"_FILE_SIZE", true},
     {"_NUM_ADDED_FILES", true}, {"_NUM_DELETED_FILES", true}, {"_PARTITION_STATS", true},
     {"_SCHEMA_ID", true},  {"_MIN_BUCKET", false}, {"_MAX_BUCKET", false},
     {"_MIN_LEVEL", false}, {"_MAX_LEVEL", false},  {"_MIN_ROW_ID", false},
-    {"_MAX_ROW_ID", false}};
+    {"_MAX_ROW_ID", false},
+    /* pypaimon's own, always null and dropped by Java: known, so that its lists are carried on. */
+    {"_TOTAL_BUCKETS", false}, {"_EXTRA_FILES", false}};
 
 static struct tarn_status *read_list_field(struct tarn_avro_reader *r, const struct plan *stats,
                                            int slot, const struct tarn_avro_node *node,
@@ -398,7 +400,7 @@ static struct tarn_status *read_list_field(struct tarn_avro_reader *r, const str
     case LIST_MAX_ROW:
         return read_optional(r, node, &f->max_row_id);
     default:
-        f->unknown = true;
+        f->unknown = f->unknown || slot < 0;
         return tarn_avro_skip(r, node);
     }
 }

@@ -1,0 +1,204 @@
+/*
+ * Options: defaults are Paimon's, values are understood as Java understands them, whatever would change
+ * rows and isn't implemented is refused by name, and nothing else is.
+ */
+#include "test.h"
+
+#include "format/options.h"
+
+/* A table with the given columns, primary key ("" none) and one option. */
+static struct tarn_schema table(struct tarn_test *t, const char *columns, const char *key,
+                                const char *option, const char *value)
+{
+    struct tarn_schema s = {.version = 3};
+    struct tarn_slice *primary = tarn_arena_calloc(t->arena, 1, sizeof *primary);
+    struct tarn_pair *pairs = tarn_arena_calloc(t->arena, 2, sizeof *pairs);
+    expect_ok(tarn_columns_parse(tarn_slice_str(columns), t->arena, &s.fields, &s.field_count));
+    *primary = tarn_slice_str(key);
+    s.primary_keys = primary;
+    s.primary_key_count = key[0] != 0;
+    s.options = pairs;
+    if (key[0] != 0 && (option == NULL || strcmp(option, "bucket") != 0))
+        pairs[s.option_count++] = (struct tarn_pair){tarn_slice_str("bucket"), tarn_slice_str("1")};
+    if (option != NULL)
+        pairs[s.option_count++] = (struct tarn_pair){tarn_slice_str(option), tarn_slice_str(value)};
+    return s;
+}
+
+static struct tarn_options parse(struct tarn_test *t, const struct tarn_schema *s)
+{
+    struct tarn_options o = {0};
+    expect_ok(tarn_options_parse(s, t->arena, &o));
+    return o;
+}
+
+#define COLUMNS "k INT NOT NULL, v STRING, s INT"
+
+static struct tarn_options with(struct tarn_test *t, const char *option, const char *value)
+{
+    struct tarn_schema s = table(t, COLUMNS, "k", option, value);
+    return parse(t, &s);
+}
+
+TARN_TEST(options, defaults)
+{
+    struct tarn_options o = with(t, NULL, NULL);
+    expect_null(o.refuse_write.data);
+    expect_null(o.refuse_merge.data);
+    expect_int(o.bucket, 1);
+    expect_int(o.bucket_key_count, 1);
+    expect_int(o.target_file_size, 128 << 20);
+    expect_int(o.target_file_row_count, INT64_MAX);
+    expect_int(o.write_buffer_size, 256 << 20);
+    expect_int(o.run_trigger, 5);
+    expect_int(o.run_stop_trigger, 8);
+    expect_int(o.level_count, 6);
+    expect_int(o.stats_mode, TARN_STATS_TRUNCATE);
+    expect_int(o.stats_length, 16);
+    expect_int(o.manifest_target_size, 8 << 20);
+    expect_int(o.rowkind_column, -1);
+    expect_int(o.optimization_interval_ms, -1);
+    expect_int(o.total_size_threshold, -1);
+    expect_true(o.partition_legacy_name);
+    expect_slice(o.file_format, "parquet");
+    expect_slice(o.data_file_prefix, "data-");
+    expect_null(o.data_dir.data);
+    struct tarn_schema append = table(t, COLUMNS, "", NULL, NULL);
+    o = parse(t, &append);
+    expect_int(o.bucket, -1);
+    expect_int(o.target_file_size, 256 << 20);
+    expect_null(o.refuse_write.data);
+}
+
+TARN_TEST(options, values_as_java_takes_them)
+{
+    expect_int(with(t, "target-file-size", "1 kb").target_file_size, 1024);
+    expect_int(with(t, "sequence.field.sort-order", "DESCENDING").sequence_descending, 1);
+    expect_int(with(t, "sequence.field", "s").sequence_columns[0], 2);
+    expect_int(with(t, "compaction.optimization-interval", "1 min").optimization_interval_ms, 60000);
+    expect_int(with(t, "deduplicate.ignore-delete", "TRUE").ignore_delete, 1);
+    expect_int(with(t, "rowkind.field", "v").rowkind_column, 1);
+    expect_int(with(t, "metadata.stats-mode", "Truncate(8)").stats_length, 8);
+    expect_slice(with(t, "data-file.path-directory", "a/b/").data_dir, "a/b");
+    expect_slice(with(t, "manifest.compression", "lz4").manifest_compression, "zstd");
+    expect_int(with(t, "tarn.group-commit", "all").group_commit, TARN_GROUP_ALL);
+    expect_int(with(t, "write.compaction-skip", "true").write_only, 1);
+    expect_int(with(t, "num-sorted-run.compaction-trigger", "3").level_count, 4);
+}
+
+TARN_TEST(options, bad_values_are_named)
+{
+    static const char *const bad[][2] = {
+        {"bucket", "many"}, {"bucket", "-3"}, {"ignore-delete", "yes"}, {"sequence.field", "k,k"},
+        {"sequence.field", ""}, {"rowkind.field", "s"}, {"metadata.stats-mode", "truncate(0)"},
+        {"fields.v.stats-mode", "some"}, {"data-file.path-directory", "../x"},
+        {"data-file.path-directory", "/x"}, {"data-file.prefix", "a/b"}, {"target-file-size", "-1"},
+        {"compaction.small-file-ratio", "2"}, {"bucket-function.type", "crc"},
+        {"tarn.sequence-overlap", "maybe"}, {"compaction.offpeak.start.hour", "24"},
+        {"manifest.target-file-size", "9999999999999 tb"}, {"bucket-key", "s"}, {"bucket-key", "x"},
+    };
+    for (size_t i = 0; i < TARN_COUNT_OF(bad); i++) {
+        struct tarn_schema s = table(t, COLUMNS, "k", bad[i][0], bad[i][1]);
+        struct tarn_options o;
+        const char *name = strncmp(bad[i][0], "fields.", 7) == 0 ? "stats-mode" : bad[i][0];
+        expect_status(tarn_options_parse(&s, t->arena, &o), TARN_SCHEMA_INVALID, name);
+    }
+}
+
+TARN_TEST(options, what_is_not_implemented_is_refused)
+{
+    static const struct {
+        const char *key, *value;
+        bool merge;
+    } refused[] = {
+        {"merge-engine", "aggregation", true}, {"merge-engine", "partial-update", true},
+        {"merge-engine", "first-row", true}, {"merge-engine", "of-the-future", true},
+        {"changelog-producer", "input", false}, {"changelog-producer", "lookup", false},
+        {"bucket", "-1", false}, {"bucket", "-2", false}, {"deletion-vectors.enabled", "true", true},
+        {"deletion-vectors.later", "x", true}, {"row-tracking.enabled", "true", false},
+        {"data-evolution.enabled", "true", true}, {"sequence.snapshot-ordering", "true", true},
+        {"sequence.later", "x", true}, {"record-level.expire-time", "1 d", true},
+        {"pk-clustering-override", "true", true}, {"chain-table.enabled", "true", true},
+        {"type", "format-table", true}, {"file.format", "orc", true},
+        {"file.format.per.level", "0:avro,1:parquet", true},
+        {"pk-btree.index.columns", "v", false}, {"fields.v.map.storage-layout", "x", true},
+        {"fields.v.aggregate-function", "sum", true}, {"fields.default-aggregate-function", "sum", true},
+        {"primary-key.nullable", "true", true},
+        {"data-file.external-paths.strategy", "round-robin", false},
+        {"write.sequence-number-init-mode", "snapshot", false},
+        {"scan.fallback-branch", "b", true}, {"blob-field", "v", true},
+        {"aggregation.remove-record-on-delete", "true", true},
+    };
+    for (size_t i = 0; i < TARN_COUNT_OF(refused); i++) {
+        struct tarn_options o = with(t, refused[i].key, refused[i].value);
+        const char *word = strcmp(refused[i].key, "bucket") == 0 ? "bucket" : refused[i].key;
+        expect_status(tarn_options_check_write(&o), TARN_UNSUPPORTED_FEATURE, word);
+        if (refused[i].merge)
+            expect_status(tarn_options_check_merge(&o), TARN_UNSUPPORTED_FEATURE, word);
+        else
+            expect_ok(tarn_options_check_merge(&o));
+    }
+}
+
+TARN_TEST(options, columns_that_are_not_implemented_are_refused)
+{
+    static const char *const types[] = {"VARIANT", "BLOB", "VECTOR<FLOAT, 3>", "GEOMETRY",
+                                        "ARRAY<ROW<x MAP<INT, GEOGRAPHY>>>"};
+    for (size_t i = 0; i < TARN_COUNT_OF(types); i++) {
+        const char *columns = tarn_arena_printf(t->arena, "k INT NOT NULL, odd %s", types[i]);
+        struct tarn_schema s = table(t, columns, "k", NULL, NULL);
+        struct tarn_options o = parse(t, &s);
+        expect_status(tarn_options_check_write(&o), TARN_UNSUPPORTED_FEATURE, "column odd");
+        expect_status(tarn_options_check_merge(&o), TARN_UNSUPPORTED_FEATURE, "column odd");
+    }
+}
+
+TARN_TEST(options, what_changes_no_row_is_not_refused)
+{
+    static const char *const passive[][2] = {
+        {"owner", "me"}, {"sink.parallelism", "4"}, {"merge-engine", "DEDUPLICATE"},
+        {"changelog-producer", "none"}, {"file.format", "parquet"}, {"type", "table"},
+        {"file.format.per.level", "0:parquet, 5:Parquet"}, {"deletion-vectors.enabled", "false"},
+        {"file-index.bloom-filter.columns", "v"}, {"fields.v.stats-mode", "full"},
+        {"changelog-producer.row-deduplicate", "true"}, {"snapshot.time-retained", "1 h"},
+        {"consumer.expiration-time", "1 d"}, {"scan.mode", "latest"}, {"parquet.page.size", "1"},
+        {"local-merge-buffer-size", "64 mb"}, {"data-file.external-paths", "s3://b/x"},
+        {"record-level.time-field", "s"}, {"row-tracking.enabled", "false"},
+        {"rowkind.field", "v"}, {"lookup-wait", "false"}, {"write-only", "true"},
+        {"metadata.stats-mode.per.level", "0:none"}, {"tag.automatic-creation", "watermark"},
+    };
+    for (size_t i = 0; i < TARN_COUNT_OF(passive); i++) {
+        struct tarn_options o = with(t, passive[i][0], passive[i][1]);
+        expect_ok(tarn_options_check_write(&o));
+        expect_ok(tarn_options_check_merge(&o));
+    }
+}
+
+TARN_TEST(options, the_engine_names_are_parsed_though_refused)
+{
+    struct tarn_options o = with(t, "merge-engine", "partial-update");
+    expect_int(o.merge_engine, TARN_MERGE_PARTIAL_UPDATE);
+    expect_slice(o.refuse_write, "merge-engine = partial-update");
+}
+
+TARN_TEST(options, statistics_by_column)
+{
+    enum tarn_stats_mode mode;
+    int32_t length;
+    struct tarn_schema s = table(t, COLUMNS, "k", "fields.v.stats-mode", "counts");
+    struct tarn_options o = parse(t, &s);
+    tarn_options_stats_mode(&o, &s, 1, &mode, &length);
+    expect_int(mode, TARN_STATS_COUNTS);
+    tarn_options_stats_mode(&o, &s, 2, &mode, &length);
+    expect_int(mode, TARN_STATS_TRUNCATE);
+    s = table(t, COLUMNS, "k", "metadata.stats-keep-first-n-columns", "2");
+    o = parse(t, &s);
+    tarn_options_stats_mode(&o, &s, 1, &mode, &length);
+    expect_int(mode, TARN_STATS_TRUNCATE);
+    tarn_options_stats_mode(&o, &s, 2, &mode, &length);
+    expect_int(mode, TARN_STATS_NONE);
+    s = table(t, COLUMNS, "k", "data-file.thin-mode", "true");
+    o = parse(t, &s);
+    tarn_options_stats_mode(&o, &s, 0, &mode, &length);
+    expect_int(length, 128);
+}
