@@ -11,6 +11,7 @@
 #include <stdio.h>
 
 #include <grpc/grpc_security.h>
+#include <grpc/support/time.h>
 
 #define PEM_SIZE_MAX (1u << 20)
 
@@ -54,6 +55,36 @@ static void pem_set_drop(struct pem_set *set)
     *set = (struct pem_set){0};
 }
 
+/*
+ * Would gRPC take the pair? It tells only when a port is opened with it, so one is, on loopback and
+ * for a moment.
+ */
+static struct tarn_status *check_set(const struct tarn_wire__tls *tls, const struct pem_set *set)
+{
+    grpc_ssl_pem_key_cert_pair pair = {.private_key = set->key, .cert_chain = set->cert};
+    grpc_server_credentials *credentials = grpc_ssl_server_credentials_create_ex(
+        set->ca, &pair, 1, GRPC_SSL_DONT_REQUEST_CLIENT_CERTIFICATE, NULL);
+    grpc_completion_queue *queue = grpc_completion_queue_create_for_next(NULL);
+    grpc_server *server = grpc_server_create(NULL, NULL);
+    gpr_timespec never = gpr_inf_future(GPR_CLOCK_MONOTONIC);
+
+    grpc_server_register_completion_queue(server, queue, NULL);
+    bool good = grpc_server_add_http2_port(server, "127.0.0.1:0", credentials) > 0;
+    grpc_server_shutdown_and_notify(server, queue, NULL);
+    grpc_completion_queue_next(queue, never, NULL);
+    grpc_server_destroy(server);
+    grpc_completion_queue_shutdown(queue);
+    while (grpc_completion_queue_next(queue, never, NULL).type != GRPC_QUEUE_SHUTDOWN)
+        ;
+    grpc_completion_queue_destroy(queue);
+    grpc_server_credentials_release(credentials);
+    if (!good)
+        return tarn_status_new(TARN_CONFIG_INVALID,
+                               "certificate %s and key %s are damaged or not a pair",
+                               tls->cert_file, tls->key_file);
+    return TARN_OK;
+}
+
 static struct tarn_status *read_set(const struct tarn_wire__tls *tls, struct pem_set *out)
 {
     TARN_OWN(pem_set_drop) struct pem_set set = {0};
@@ -61,6 +92,7 @@ static struct tarn_status *read_set(const struct tarn_wire__tls *tls, struct pem
     TARN_TRY(tarn_wire__read_pem(tls->key_file, &set.key));
     if (tls->ca_file != NULL)
         TARN_TRY(tarn_wire__read_pem(tls->ca_file, &set.ca));
+    TARN_TRY(check_set(tls, &set));
     *out = set;
     set = (struct pem_set){0};
     return TARN_OK;
@@ -79,7 +111,8 @@ static grpc_ssl_certificate_config_reload_status fetch(
     if (set.cert == NULL)
         return GRPC_SSL_CERTIFICATE_CONFIG_RELOAD_UNCHANGED;
     grpc_ssl_pem_key_cert_pair pair = {.private_key = set.key, .cert_chain = set.cert};
-    *config = grpc_ssl_server_certificate_config_create(set.ca, &pair, 1);
+    /* It insists on roots, even where it asks no client for a certificate. */
+    *config = grpc_ssl_server_certificate_config_create(set.ca != NULL ? set.ca : set.cert, &pair, 1);
     return *config == NULL ? GRPC_SSL_CERTIFICATE_CONFIG_RELOAD_FAIL
                            : GRPC_SSL_CERTIFICATE_CONFIG_RELOAD_NEW;
 }
