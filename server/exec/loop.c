@@ -66,6 +66,20 @@ static void on_stop(evutil_socket_t fd, short what, void *arg)
     event_base_loopbreak(loop->base);
 }
 
+/* By default libevent reads a clock that steps by 4 ms and remembers what it read for as long as
+ * callbacks run: timers set by other threads would fire early. */
+static struct event_base *new_base(void)
+{
+    struct event_config *config = event_config_new();
+    tarn_assert(config != NULL);
+    event_config_set_flag(config, EVENT_BASE_FLAG_PRECISE_TIMER);
+    event_config_set_flag(config, EVENT_BASE_FLAG_NO_CACHE_TIME);
+    struct event_base *base = event_base_new_with_config(config);
+    event_config_free(config);
+    tarn_assert(base != NULL);
+    return base;
+}
+
 struct tarn_exec__loop *tarn_exec__loop_start(struct tarn_exec *exec)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -76,8 +90,7 @@ struct tarn_exec__loop *tarn_exec__loop_start(struct tarn_exec *exec)
     loop->signal_fd = -1;
     sigemptyset(&loop->signals);
     pthread_mutex_init(&loop->lock, NULL);
-    loop->base = event_base_new();
-    tarn_assert(loop->base != NULL);
+    loop->base = new_base();
     loop->stop = event_new(loop->base, -1, EV_PERSIST, on_stop, loop);
     tarn_assert(loop->stop != NULL);
     int failed = pthread_create(&loop->thread, NULL, run_loop, loop);
