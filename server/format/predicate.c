@@ -190,7 +190,8 @@ void tarn_format__predicate_finish(const struct tarn_predicate_node *nodes, size
     int *columns = tarn_arena_calloc(arena, count, sizeof *columns);
     size_t used = 0, distinct = 0;
 
-    memcpy(kept, nodes, count * sizeof *kept);
+    if (count > 0)
+        memcpy(kept, nodes, count * sizeof *kept);
     for (size_t i = 0; i < count; i++) {
         if (is_leaf(nodes[i].op))
             columns[used++] = nodes[i].column;
@@ -201,6 +202,41 @@ void tarn_format__predicate_finish(const struct tarn_predicate_node *nodes, size
             columns[distinct++] = columns[i];
     }
     *out = (struct tarn_predicate){kept, count, columns, distinct};
+}
+
+size_t tarn_format__predicate_depth(const struct tarn_predicate_node *nodes, size_t count)
+{
+    size_t depth = 0, most = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        if (nodes[i].op == TARN_PRED_AND || nodes[i].op == TARN_PRED_OR)
+            depth--;
+        else if (nodes[i].op != TARN_PRED_NOT)
+            depth++;
+        most = TARN_MAX(most, depth);
+    }
+    return most;
+}
+
+struct tarn_status *tarn_predicate_and(const struct tarn_predicate *a,
+                                       const struct tarn_predicate *b, struct tarn_arena *arena,
+                                       struct tarn_predicate *out)
+{
+    struct tarn_nodes nodes = {0};
+
+    for (size_t i = 0; i < a->node_count; i++)
+        tarn_format__add_node(&nodes, a->nodes[i]);
+    for (size_t i = 0; i < b->node_count; i++)
+        tarn_format__add_node(&nodes, b->nodes[i]);
+    if (a->node_count > 0 && b->node_count > 0)
+        tarn_format__add_op(&nodes, TARN_PRED_AND);
+    bool fits = tarn_format__predicate_depth(nodes.nodes, nodes.count) <= TARN_PREDICATE_DEPTH_MAX;
+    if (fits)
+        tarn_format__predicate_finish(nodes.nodes, nodes.count, arena, out);
+    free(nodes.nodes);
+    return fits ? TARN_OK
+                : tarn_status_new(TARN_EXPRESSION_INVALID, "nested deeper than %d",
+                                  TARN_PREDICATE_DEPTH_MAX);
 }
 
 static bool has_column(const int *columns, size_t count, int column)

@@ -57,6 +57,11 @@ TARN_MUST struct tarn_status *tarn_predicate_parse(struct tarn_slice text,
                                                    const struct tarn_schema *schema,
                                                    struct tarn_arena *arena,
                                                    struct tarn_predicate *out);
+/* Both must hold: a reader's filter and what a policy lets them see. Texts are never glued together for
+ * that: parentheses in one would get out of it. */
+TARN_MUST struct tarn_status *tarn_predicate_and(const struct tarn_predicate *a,
+                                                 const struct tarn_predicate *b,
+                                                 struct tarn_arena *arena, struct tarn_predicate *out);
 /* values[i] is the value of schema column i; only the predicate's columns are looked at. */
 enum tarn_truth tarn_predicate_eval(const struct tarn_predicate *p, const struct tarn_schema *schema,
                                     const struct tarn_value *values);

@@ -83,6 +83,8 @@ TARN_MUST struct tarn_status *tarn_format__bind_constant(struct tarn_nodes *node
 void tarn_format__add_node(struct tarn_nodes *nodes, struct tarn_predicate_node node);
 void tarn_format__add_op(struct tarn_nodes *nodes, enum tarn_predicate_op op);
 
+/* Results that wait at most at once where these nodes are walked. */
+size_t tarn_format__predicate_depth(const struct tarn_predicate_node *nodes, size_t count);
 /* Copies finished nodes into the arena and lists their columns. */
 void tarn_format__predicate_finish(const struct tarn_predicate_node *nodes, size_t count,
                                    struct tarn_arena *arena, struct tarn_predicate *out);

@@ -494,18 +494,7 @@ static struct tarn_status *parse_operator(struct parser *p, bool *more)
 /* What whoever walks the nodes needs must fit its stack. */
 static struct tarn_status *check_size(const struct parser *p)
 {
-    size_t depth = 0, most = 0;
-
-    for (size_t i = 0; i < p->nodes.count; i++) {
-        enum tarn_predicate_op op = p->nodes.nodes[i].op;
-        if (op == TARN_PRED_AND || op == TARN_PRED_OR)
-            depth--;
-        else if (op != TARN_PRED_NOT)
-            depth++;
-        most = TARN_MAX(most, depth);
-    }
-    tarn_assert(depth == 1);
-    if (most > TARN_PREDICATE_DEPTH_MAX)
+    if (tarn_format__predicate_depth(p->nodes.nodes, p->nodes.count) > TARN_PREDICATE_DEPTH_MAX)
         return tarn_format__expression_error(0, "nested deeper than %d", TARN_PREDICATE_DEPTH_MAX);
     if (p->nodes.count > TARN_PREDICATE_NODES_MAX)
         return tarn_format__expression_error(0, "more than %d conditions",

@@ -496,6 +496,25 @@ TARN_TEST(predicate, restricts_to_some_columns)
     expect_str(restricted(t, "NOT TRUE", &p), "FALSE");
 }
 
+TARN_TEST(predicate, two_are_joined_without_their_texts)
+{
+    struct tarn_predicate a, b, both, none = {0};
+    struct tarn_value row[C_COUNT] = {[C_INT] = {.integer = 1}, [C_TEXT] = {.is_null = true}};
+
+    expect_ok(tarn_predicate_parse(tarn_slice_str("i = 1 OR TRUE"), schema(), t->arena, &a));
+    expect_ok(tarn_predicate_parse(tarn_slice_str("s = 'x' OR i = 2"), schema(), t->arena, &b));
+    expect_ok(tarn_predicate_and(&a, &b, t->arena, &both));
+    expect_int(tarn_predicate_eval(&both, schema(), row), TARN_UNKNOWN);
+    expect_uint(both.column_count, 2);
+    expect_ok(tarn_predicate_and(&none, &b, t->arena, &both));
+    expect_uint(both.node_count, b.node_count);
+    expect_ok(tarn_predicate_and(&none, &none, t->arena, &both));
+    expect_int(tarn_predicate_eval(&both, schema(), row), TARN_TRUE);
+    for (int i = 0; i < TARN_PREDICATE_DEPTH_MAX - 2; i++)
+        expect_ok(tarn_predicate_and(&a, &b, t->arena, &b));
+    expect_status(tarn_predicate_and(&a, &b, t->arena, &b), TARN_EXPRESSION_INVALID, "deeper");
+}
+
 TARN_TEST(predicate, an_empty_one_is_true)
 {
     struct tarn_predicate none = {0}, out;
