@@ -4,8 +4,10 @@
  * Shape    a family is a separate key space; keys are bytes in unsigned order. The families are one
  *          table, families.def. A batch over any families takes effect whole or not at all.
  * Threads  any; a batch or iterator belongs to one thread.
- * Errors   DATA_DIR_HELD (another process has it open), STATE_DAMAGED, DISK_FULL, IO_ERROR.
- *          Memory is bounded by options chosen here, not by the callers.
+ * Errors   DATA_DIR_HELD (names who has it open), STATE_DAMAGED, STATE_NEWER (a newer program's),
+ *          DISK_FULL, STORE_DENIED, IO_ERROR.
+ *          Memory is bounded by options chosen in open.c, not by the callers: 17 MiB when just opened,
+ *          up to 80 MiB once caches and write buffers are full.
  */
 #ifndef TARN_STATE_H
 #define TARN_STATE_H
@@ -23,10 +25,10 @@ enum tarn_family {
     TARN_FAMILY_COUNT
 };
 
-/* Opens or creates `folder`. *fresh: it was just created, so everything has to be rebuilt. */
+/* Opens or creates `folder`, whose parent must be there. *fresh: it was just created, so everything has to be rebuilt. */
 TARN_MUST struct tarn_status *tarn_state_open(const char *folder, bool *fresh,
                                               struct tarn_state **out);
-void tarn_state_close(struct tarn_state *state);
+void tarn_state_close(struct tarn_state *state); /* iterators are freed before; NULL is fine */
 
 /* Appends the value to *out. */
 TARN_MUST struct tarn_status *tarn_state_get(struct tarn_state *state, enum tarn_family family,
@@ -44,7 +46,8 @@ void tarn_state_batch_remove(struct tarn_state_batch *batch, struct tarn_state *
 void tarn_state_batch_remove_range(struct tarn_state_batch *batch, struct tarn_state *state,
                                    enum tarn_family family, struct tarn_slice from,
                                    struct tarn_slice to);
-/* synced: durable when it returns. */
+/* synced: durable when it returns, with all that was written before. Not synced: survives the end of
+ * the process, not a loss of power. The batch keeps its contents and is still the caller's. */
 TARN_MUST struct tarn_status *tarn_state_write(struct tarn_state *state,
                                                struct tarn_state_batch *batch, bool synced);
 
@@ -65,7 +68,8 @@ void tarn_state_iterator_drop(struct tarn_state_iterator **it);
 void tarn_key_add_u64(struct tarn_buf *key, uint64_t value);           /* 8 bytes, big endian */
 void tarn_key_add_i64(struct tarn_buf *key, int64_t value);            /* sign bit flipped */
 void tarn_key_add_bytes(struct tarn_buf *key, struct tarn_slice bytes); /* 00 -> 00 ff, end 00 00 */
-bool tarn_key_take_u64(struct tarn_slice *key, uint64_t *out);          /* false: malformed */
+/* Take a piece off the front of *key; false: malformed, and nothing is changed. bytes: appends. */
+bool tarn_key_take_u64(struct tarn_slice *key, uint64_t *out);
 bool tarn_key_take_i64(struct tarn_slice *key, int64_t *out);
 bool tarn_key_take_bytes(struct tarn_slice *key, struct tarn_buf *out);
 
