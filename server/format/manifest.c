@@ -365,7 +365,7 @@ static const struct slot list_slots[] = {
     {"_SCHEMA_ID", true},  {"_MIN_BUCKET", false}, {"_MAX_BUCKET", false},
     {"_MIN_LEVEL", false}, {"_MAX_LEVEL", false},  {"_MIN_ROW_ID", false},
     {"_MAX_ROW_ID", false},
-    /* pypaimon's own, always null and dropped by Java: known, so that its lists are carried on. */
+    /* pypaimon's own, dropped by Java too: known, so that what it wrote can be carried on. */
     {"_TOTAL_BUCKETS", false}, {"_EXTRA_FILES", false}};
 
 static struct tarn_status *read_list_field(struct tarn_avro_reader *r, const struct plan *stats,

@@ -44,8 +44,7 @@ for t in append_all append_partitioned pk_all pk_dynamic py_append py_pk; do
   list=$(field "$d/snapshot/snapshot-1" deltaManifestList)
   cp "$d/manifest/$list" "$golden/manifest/$t.list"
   cp "$d/manifest/$(field "$d/snapshot/snapshot-1" baseManifestList)" "$golden/manifest/$t.empty-list"
-  m=$(strings -n 20 "$d/manifest/$list" | grep -o 'manifest-[0-9a-f-]*-[0-9]*' | head -1 || true)
-  [ -n "$m" ] || m=$(cd "$d/manifest" && ls -tr | grep -E '^manifest-[0-9a-f]{8}-' | head -1)
+  m=$("$PY" -c 'import fastavro, sys; print(next(fastavro.reader(open(sys.argv[1], "rb")))["_FILE_NAME"])' "$d/manifest/$list")
   cp "$d/manifest/$m" "$golden/manifest/$t.manifest"
 done
 rm -f "$golden"/manifest/{append_partitioned,pk_all,pk_dynamic,py_append}.empty-list
