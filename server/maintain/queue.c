@@ -1,0 +1,503 @@
+#include "maintain/internal.h"
+
+#include <time.h>
+
+/* The queue: leasing tasks, keeping leases alive, and committing what comes back. */
+
+#define BACK_OFF_MS 1000
+#define COMPACTION_USER "tarn-compaction"
+
+static void tick(void *arg);
+
+struct tarn_maintain *tarn_maintain_new(const struct tarn_maintain_options *options)
+{
+    struct tarn_maintain *m = tarn_calloc(1, sizeof *m);
+    m->options = *options;
+    pthread_mutex_init(&m->lock, NULL);
+    pthread_condattr_t attributes;
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&m->changed, &attributes);
+    pthread_condattr_destroy(&attributes);
+    m->tasks_end = &m->tasks;
+    m->next_id = 1;
+    m->next_token = (tarn_catalog_epoch(options->catalog) << 32) + 1; /* tokens of an earlier epoch are smaller */
+    m->dirty = tarn_map_new();
+    m->cooling = tarn_map_new();
+    m->timer = tarn_timer_new(options->exec, options->check_interval_ms, options->check_interval_ms, tick, m);
+    return m;
+}
+
+void tarn_maintain__task_free(struct task *task)
+{
+    tarn_table_unref(task->table);
+    tarn_buf_drop(&task->partition);
+    tarn_buf_drop(&task->partition_text);
+    free(task->worker);
+    free(task->failure);
+    free(task);
+}
+
+static void free_maps(struct tarn_maintain *m)
+{
+    size_t cursor = 0;
+    struct tarn_slice key;
+    void *value;
+    while (tarn_map_next(m->dirty, &cursor, &key, &value))
+        tarn_table_unref(value);
+    cursor = 0;
+    while (tarn_map_next(m->cooling, &cursor, &key, &value))
+        free(value);
+    tarn_map_free(m->dirty);
+    tarn_map_free(m->cooling);
+}
+
+void tarn_maintain_free(struct tarn_maintain *m)
+{
+    if (m == NULL)
+        return;
+    pthread_mutex_lock(&m->lock);
+    m->stopping = true;
+    pthread_cond_broadcast(&m->changed);
+    pthread_mutex_unlock(&m->lock);
+    tarn_timer_cancel(m->timer);
+    while (m->tasks != NULL) {
+        struct task *task = m->tasks;
+        m->tasks = task->next;
+        tarn_maintain__task_free(task);
+    }
+    while (m->workers != NULL) {
+        struct worker *w = m->workers;
+        m->workers = w->next;
+        free(w->id);
+        free(w->name);
+        free(w->address);
+        free(w->version);
+        free(w);
+    }
+    free_maps(m);
+    pthread_cond_destroy(&m->changed);
+    pthread_mutex_destroy(&m->lock);
+    free(m);
+}
+
+void tarn_maintain_notice(struct tarn_maintain *m, struct tarn_table *table)
+{
+    if (!m->options.automatic)
+        return;
+    pthread_mutex_lock(&m->lock);
+    struct tarn_slice uuid = tarn_slice_str(tarn_table_uuid(table));
+    if (!m->stopping && tarn_map_find(m->dirty, uuid) == NULL)
+        tarn_map_set(m->dirty, uuid, tarn_table_ref(table));
+    pthread_mutex_unlock(&m->lock);
+}
+
+bool tarn_maintain__wait(struct tarn_maintain *m, const struct tarn_op *op, int64_t wait_ms)
+{
+    if (m->stopping || tarn_op_is_cancelled(op))
+        return false;
+    int64_t ms = TARN_MIN(tarn_op_wait_ms(op, wait_ms), (int64_t)250); /* looks up now and then: is the op over? */
+    if (ms <= 0)
+        return false;
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += (time_t)(ms / 1000);
+    until.tv_nsec += (long)(ms % 1000) * 1000000;
+    if (until.tv_nsec >= 1000000000) {
+        until.tv_sec++;
+        until.tv_nsec -= 1000000000;
+    }
+    tarn_exec_wait_begin();
+    pthread_cond_timedwait(&m->changed, &m->lock, &until);
+    tarn_exec_wait_end();
+    return !m->stopping && !tarn_op_is_cancelled(op);
+}
+
+/* --- ends of tasks; the lock is held --- */
+
+static void forget_oldest_ended(struct tarn_maintain *m)
+{
+    struct task **at = &m->tasks;
+    while (m->ended_count > TARN_ENDED_TASKS_KEPT && *at != NULL) {
+        struct task *t = *at;
+        if (t->state != TASK_DONE && t->state != TASK_FAILED) {
+            at = &t->next;
+            continue;
+        }
+        *at = t->next;
+        if (m->tasks_end == &t->next)
+            m->tasks_end = at;
+        m->ended_count--;
+        tarn_maintain__task_free(t);
+    }
+}
+
+static void leave_worker(struct tarn_maintain *m, struct task *t)
+{
+    struct worker *w = t->worker == NULL ? NULL : tarn_maintain__worker(m, t->worker);
+    if (w != NULL && w->busy > 0)
+        w->busy--;
+    tarn_metric_add(TARN_M_LEASES, NULL, -1);
+}
+
+static void end_task(struct tarn_maintain *m, struct task *t, enum task_state state)
+{
+    t->state = state;
+    t->ended_ms = tarn_clock_wall_ms();
+    m->open_count--;
+    m->ended_count++;
+    tarn_metric_set(TARN_M_TASKS_QUEUED, NULL, (double)m->open_count);
+    tarn_metric_add(TARN_M_COMPACTIONS, state == TASK_DONE ? "done" : "failed", 1);
+    if (state == TASK_FAILED) { /* not again at once: the same files would fail the same way */
+        TARN_OWN(tarn_buf_drop) struct tarn_buf key = {0};
+        tarn_maintain__bucket_key(t->table, tarn_buf_slice(&t->partition), t->bucket, &key);
+        int64_t *until = tarn_alloc(sizeof *until);
+        *until = tarn_clock_mono_ms() + TARN_COOL_DOWN_MS;
+        free(tarn_map_set(m->cooling, tarn_buf_slice(&key), until));
+    }
+    forget_oldest_ended(m);
+    pthread_cond_broadcast(&m->changed);
+}
+
+/* A leased task goes back to the queue, or is given up. */
+static void fail_lease(struct tarn_maintain *m, struct task *t, const char *failure)
+{
+    leave_worker(m, t);
+    free(t->failure);
+    t->failure = tarn_strdup(failure);
+    t->token = 0; /* M2: whoever still holds the old one is fenced off */
+    tarn_log(NULL, TARN_WARN, "task.failed", "id=%" PRId64 " table=%s attempts=%d error=%s", t->id,
+             tarn_table_name(t->table), t->attempts, tarn_log_quote(NULL, failure));
+    if (t->attempts >= TARN_TASK_TRIES_MAX) {
+        end_task(m, t, TASK_FAILED);
+        return;
+    }
+    t->state = TASK_QUEUED;
+    t->not_before_ms = tarn_clock_mono_ms() + (BACK_OFF_MS << TARN_MIN(t->attempts, 10));
+    pthread_cond_broadcast(&m->changed);
+}
+
+static void tick(void *arg)
+{
+    struct tarn_maintain *m = arg;
+    pthread_mutex_lock(&m->lock);
+    int64_t now = tarn_clock_mono_ms();
+    for (struct task *t = m->tasks, *next; t != NULL; t = next) {
+        next = t->next;
+        if (t->state == TASK_LEASED && t->deadline_ms < now)
+            fail_lease(m, t, "its lease ran out: the worker said nothing in time");
+    }
+    tarn_maintain__drop_silent_workers(m);
+    pthread_mutex_unlock(&m->lock);
+    tarn_maintain__check(m);
+}
+
+/* --- leasing --- */
+
+static struct task *best_queued(struct tarn_maintain *m)
+{
+    struct task *best = NULL;
+    int64_t now = tarn_clock_mono_ms();
+    for (struct task *t = m->tasks; t != NULL; t = t->next)
+        if (t->state == TASK_QUEUED && t->not_before_ms <= now && (best == NULL || t->priority > best->priority))
+            best = t;
+    return best;
+}
+
+static struct task *find_task(struct tarn_maintain *m, int64_t id)
+{
+    for (struct task *t = m->tasks; t != NULL; t = t->next)
+        if (t->id == id)
+            return t;
+    return NULL;
+}
+
+static void lease(struct tarn_maintain *m, struct task *t, struct worker *w)
+{
+    t->state = TASK_LEASED;
+    t->token = m->next_token++;
+    t->attempts++;
+    t->deadline_ms = tarn_clock_mono_ms() + m->options.lease_ms;
+    free(t->worker);
+    t->worker = tarn_strdup(w->id);
+    w->busy++;
+    tarn_metric_add(TARN_M_LEASES, NULL, 1);
+}
+
+/* What the worker will do, from what is live now (M3). *nothing: there is no work left in that bucket. */
+static struct tarn_status *fill_task(struct tarn_op *op, struct tarn_table *table, struct tarn_slice partition,
+                                     int32_t bucket, bool full, struct tarn_task *out, bool *nothing)
+{
+    TARN_OWN(tarn_table_view_drop) const struct tarn_table_view *view = NULL;
+    TARN_TRY(tarn_table_look(op, table, &view));
+    TARN_TRY(tarn_options_check_write(&view->options));
+    TARN_TRY(tarn_options_check_merge(&view->options));
+    struct tarn_bucket_files files;
+    TARN_TRY(tarn_table_bucket(op, table, partition, bucket, &files));
+    struct tarn_pick pick;
+    *nothing = !tarn_pick_compaction(&view->schema, &view->options, &files, full, tarn_maintain__local_ms(), op->arena,
+                                     &pick);
+    if (*nothing)
+        return TARN_OK;
+    out->partition = partition;
+    out->bucket = bucket;
+    out->files = tarn_arena_calloc(op->arena, pick.file_count, sizeof *out->files);
+    out->file_count = pick.file_count;
+    for (size_t i = 0; i < pick.file_count; i++)
+        out->files[i] = *pick.files[i];
+    out->output_level = pick.output_level;
+    out->drop_delete = pick.drop_delete;
+    return TARN_OK;
+}
+
+/* One task for the worker; *got false: none is due. The lock is held, and let go while the bucket is read. */
+static struct tarn_status *lease_one(struct tarn_op *op, struct tarn_maintain *m, const char *worker_id,
+                                     struct tarn_task *out, bool *got)
+{
+    *got = false;
+    for (;;) {
+        struct worker *w = tarn_maintain__worker(m, worker_id);
+        if (w == NULL)
+            return tarn_status_new(TARN_WORKER_LOST, "worker %s is not registered here", worker_id);
+        struct task *t = best_queued(m);
+        if (t == NULL)
+            return TARN_OK;
+        lease(m, t, w);
+        int64_t id = t->id, token = t->token;
+        struct tarn_slice partition = tarn_arena_copy(op->arena, tarn_buf_slice(&t->partition));
+        int32_t bucket = t->bucket;
+        bool full = t->full, nothing = false;
+        *out = (struct tarn_task){.id = id, .token = token, .lease_ms = m->options.lease_ms, .table = tarn_table_ref(t->table)};
+        pthread_mutex_unlock(&m->lock);
+        struct tarn_status *s = fill_task(op, out->table, partition, bucket, full, out, &nothing);
+        pthread_mutex_lock(&m->lock);
+        if (s == TARN_OK && !nothing) {
+            *got = true;
+            return TARN_OK;
+        }
+        tarn_table_drop_ref(&out->table);
+        t = find_task(m, id);
+        if (t != NULL && t->token == token && s != TARN_OK)
+            fail_lease(m, t, tarn_status_message(s));
+        else if (t != NULL && t->token == token) {
+            leave_worker(m, t);
+            end_task(m, t, TASK_DONE);
+        }
+        tarn_status_free(s);
+    }
+}
+
+struct tarn_status *tarn_maintain_poll(struct tarn_op *op, struct tarn_maintain *m, const char *worker_id, size_t max,
+                                       int64_t wait_ms, struct tarn_task **out, size_t *count)
+{
+    *out = tarn_arena_calloc(op->arena, max + 1, sizeof **out);
+    *count = 0;
+    int64_t until = tarn_clock_mono_ms() + wait_ms;
+    struct tarn_status *s = TARN_OK;
+    pthread_mutex_lock(&m->lock);
+    for (;;) {
+        struct worker *w = tarn_maintain__worker(m, worker_id);
+        if (w == NULL) {
+            s = tarn_status_new(TARN_WORKER_LOST, "worker %s is not registered here", worker_id);
+            break;
+        }
+        w->seen_ms = tarn_clock_mono_ms();
+        w->last_seen_ms = tarn_clock_wall_ms();
+        bool got = true;
+        while (s == TARN_OK && got && *count < max) {
+            s = lease_one(op, m, worker_id, &(*out)[*count], &got);
+            *count += s == TARN_OK && got;
+        }
+        int64_t left = until - tarn_clock_mono_ms();
+        if (s != TARN_OK || *count > 0 || left <= 0 || !tarn_maintain__wait(m, op, left))
+            break;
+    }
+    pthread_mutex_unlock(&m->lock);
+    return s;
+}
+
+struct tarn_status *tarn_maintain_renew(struct tarn_op *op, struct tarn_maintain *m, const char *worker_id,
+                                        const struct tarn_lease_ref *leases, size_t count, int64_t **lost,
+                                        size_t *lost_count)
+{
+    *lost = tarn_arena_calloc(op->arena, count + 1, sizeof **lost);
+    *lost_count = 0;
+    pthread_mutex_lock(&m->lock);
+    struct worker *w = tarn_maintain__worker(m, worker_id);
+    if (w != NULL) {
+        w->seen_ms = tarn_clock_mono_ms();
+        w->last_seen_ms = tarn_clock_wall_ms();
+    }
+    for (size_t i = 0; i < count; i++) {
+        struct task *t = find_task(m, leases[i].task_id);
+        if (t != NULL && t->state == TASK_LEASED && t->token == leases[i].token)
+            t->deadline_ms = tarn_clock_mono_ms() + m->options.lease_ms;
+        else
+            (*lost)[(*lost_count)++] = leases[i].task_id;
+    }
+    pthread_mutex_unlock(&m->lock);
+    return TARN_OK;
+}
+
+/* --- reports --- */
+
+static struct tarn_status *commit_result(struct tarn_op *op, struct tarn_table *table, const struct tarn_report *report,
+                                         int64_t *snapshot_id)
+{
+    struct tarn_commit commit = {
+        .user = tarn_slice_str(COMPACTION_USER),
+        .identifier = TARN_COMMIT_IDENTIFIER_BATCH,
+        .watermark = TARN_SNAPSHOT_NONE,
+        .compact = report->entries,
+        .compact_count = report->entry_count,
+        .check_files = true,
+    };
+    struct tarn_commit_result result;
+    TARN_TRY(tarn_table_commit(op, table, &commit, &result));
+    *snapshot_id = result.compact_snapshot_id;
+    return TARN_OK;
+}
+
+/* Checks the lease (M2) and takes a ref of its table; the token is used up, so that a second report of the same
+ * lease, sent while the first is being committed, is refused. *done: it was reported before, here is its answer. */
+static struct tarn_status *open_report(struct tarn_maintain *m, const char *worker_id, const struct tarn_report *report,
+                                       struct tarn_table **table, bool *done, int64_t *snapshot_id)
+{
+    struct task *t = find_task(m, report->lease.task_id);
+    *done = t != NULL && t->state == TASK_DONE && t->token == report->lease.token;
+    if (*done) {
+        *snapshot_id = t->snapshot_id;
+        return TARN_OK;
+    }
+    if (t == NULL || t->state != TASK_LEASED || t->token != report->lease.token || t->worker == NULL ||
+        strcmp(t->worker, worker_id) != 0)
+        return tarn_status_new(TARN_LEASE_LOST, "task %" PRId64 " is not leased to worker %s under token %" PRId64,
+                               report->lease.task_id, worker_id, report->lease.token);
+    *table = tarn_table_ref(t->table);
+    t->deadline_ms = INT64_MAX; /* the commit decides now */
+    t->token = -t->token;
+    return TARN_OK;
+}
+
+static void close_report(struct tarn_maintain *m, const struct tarn_report *report, const struct tarn_status *outcome,
+                         int64_t snapshot_id)
+{
+    struct task *t = find_task(m, report->lease.task_id);
+    if (t == NULL || t->state != TASK_LEASED || t->token != -report->lease.token)
+        return;
+    t->token = report->lease.token;
+    if (outcome != TARN_OK) {
+        fail_lease(m, t, tarn_status_message(outcome));
+        return;
+    }
+    leave_worker(m, t);
+    t->snapshot_id = snapshot_id;
+    t->bytes_rewritten = report->bytes_out;
+    tarn_metric_add(TARN_M_COMPACTED_BYTES, NULL, (double)report->bytes_in);
+    end_task(m, t, TASK_DONE);
+}
+
+struct tarn_status *tarn_maintain_report(struct tarn_op *op, struct tarn_maintain *m, const char *worker_id,
+                                         const struct tarn_report *report, int64_t *snapshot_id)
+{
+    TARN_OWN(tarn_table_drop_ref) struct tarn_table *table = NULL;
+    bool done = false;
+    *snapshot_id = 0;
+    pthread_mutex_lock(&m->lock);
+    struct tarn_status *s = open_report(m, worker_id, report, &table, &done, snapshot_id);
+    if (s == TARN_OK && !done && report->failure != TARN_NO_REASON) {
+        struct task *t = find_task(m, report->lease.task_id);
+        t->token = report->lease.token;
+        fail_lease(m, t, tarn_arena_str(op->arena, report->failure_message));
+        done = true;
+    }
+    pthread_mutex_unlock(&m->lock);
+    if (s != TARN_OK || done)
+        return s;
+    if (report->entry_count > 0)
+        s = commit_result(op, table, report, snapshot_id);
+    tarn_log(op, TARN_INFO, "task.reported",
+             "id=%" PRId64 " table=%s snapshot=%" PRId64 " rows_in=%" PRId64 " rows_out=%" PRId64 " bytes_in=%" PRId64
+             " bytes_out=%" PRId64 " cpu_ms=%" PRId64 " error=%s",
+             report->lease.task_id, tarn_table_name(table), *snapshot_id, report->rows_in, report->rows_out,
+             report->bytes_in, report->bytes_out, report->cpu_ns / 1000000,
+             tarn_log_quote(op, tarn_status_message(s)));
+    pthread_mutex_lock(&m->lock);
+    close_report(m, report, s, *snapshot_id);
+    pthread_mutex_unlock(&m->lock);
+    tarn_maintain_notice(m, table); /* there may be more to do in that bucket */
+    return s;
+}
+
+/* --- looking --- */
+
+static const char *state_name(enum task_state state)
+{
+    static const char *const names[] = {"queued", "leased", "done", "failed"};
+    return names[state];
+}
+
+static const char *copy(struct tarn_op *op, const char *text)
+{
+    return text == NULL ? "" : tarn_arena_str(op->arena, tarn_slice_str(text));
+}
+
+static void describe(struct tarn_op *op, struct task *t, struct tarn_job_info *out)
+{
+    *out = (struct tarn_job_info){
+        .id = t->id, .table = copy(op, tarn_table_name(t->table)), .partition = copy(op, tarn_buf_cstr(&t->partition_text)),
+        .state = state_name(t->state), .why = t->why, .worker = copy(op, t->worker), .failure = copy(op, t->failure),
+        .bucket = t->bucket, .file_count = t->file_count, .output_level = t->output_level, .attempts = t->attempts,
+        .bytes = t->bytes, .created_ms = t->created_ms, .ended_ms = t->ended_ms, .priority = t->priority};
+}
+
+struct tarn_status *tarn_maintain_jobs(struct tarn_op *op, struct tarn_maintain *m, struct tarn_table *table, bool ended,
+                                       struct tarn_job_info **out, size_t *count)
+{
+    pthread_mutex_lock(&m->lock);
+    *out = tarn_arena_calloc(op->arena, m->open_count + m->ended_count + 1, sizeof **out);
+    *count = 0;
+    for (struct task *t = m->tasks; t != NULL; t = t->next) {
+        bool is_open = t->state == TASK_QUEUED || t->state == TASK_LEASED;
+        if ((is_open || ended) && (table == NULL || t->table == table))
+            describe(op, t, &(*out)[(*count)++]);
+    }
+    pthread_mutex_unlock(&m->lock);
+    return TARN_OK;
+}
+
+static void sum_up(struct tarn_op *op, struct tarn_maintain *m, const int64_t *ids, size_t count,
+                   struct tarn_compact_state *out)
+{
+    memset(out, 0, sizeof *out);
+    out->finished = true;
+    for (size_t i = 0; i < count; i++) {
+        struct task *t = find_task(m, ids[i]);
+        if (t == NULL || t->state == TASK_DONE) { /* a task that was forgotten had ended */
+            out->done++;
+            out->bytes_rewritten += t == NULL ? 0 : t->bytes_rewritten;
+            out->last_snapshot_id = TARN_MAX(out->last_snapshot_id, t == NULL ? 0 : t->snapshot_id);
+        } else if (t->state == TASK_FAILED) {
+            out->failed++;
+            if (out->failure == NULL)
+                out->failure = copy(op, t->failure);
+        } else {
+            out->finished = false;
+        }
+    }
+}
+
+struct tarn_status *tarn_maintain_wait(struct tarn_op *op, struct tarn_maintain *m, const int64_t *ids, size_t count,
+                                       int64_t wait_ms, struct tarn_compact_state *out)
+{
+    struct tarn_compact_state before;
+    int64_t until = tarn_clock_mono_ms() + wait_ms;
+    pthread_mutex_lock(&m->lock);
+    sum_up(op, m, ids, count, &before);
+    *out = before;
+    while (!out->finished && out->done == before.done && out->failed == before.failed &&
+           tarn_clock_mono_ms() < until && tarn_maintain__wait(m, op, until - tarn_clock_mono_ms()))
+        sum_up(op, m, ids, count, out);
+    pthread_mutex_unlock(&m->lock);
+    return tarn_op_check(op);
+}

@@ -1,0 +1,206 @@
+#include "maintain/internal.h"
+
+#include <time.h>
+
+/* From pictures of buckets to queued tasks: of tables that changed, and of those that `tarn compact` names. */
+
+int64_t tarn_maintain__local_ms(void)
+{
+    int64_t now = tarn_clock_wall_ms();
+    time_t seconds = (time_t)(now / 1000);
+    struct tm local;
+    localtime_r(&seconds, &local);
+    return now + (int64_t)local.tm_gmtoff * 1000;
+}
+
+void tarn_maintain__bucket_key(struct tarn_table *table, struct tarn_slice partition, int32_t bucket, struct tarn_buf *key)
+{
+    tarn_buf_add_str(key, tarn_table_uuid(table));
+    tarn_key_add_bytes(key, partition);
+    tarn_key_add_i64(key, bucket);
+}
+
+/* More sorted runs to merge at each read, the sooner; `tarn compact` before everything. */
+static double priority_of(const struct tarn_options *options, const struct tarn_bucket_files *bucket, bool ordered)
+{
+    double runs = tarn_run_count(bucket->files, bucket->file_count);
+    return (ordered ? 1000 : 0) + runs / TARN_MAX(options->run_trigger, 1);
+}
+
+static struct task *open_task(struct tarn_maintain *m, struct tarn_table *table, struct tarn_slice partition, int32_t bucket)
+{
+    for (struct task *t = m->tasks; t != NULL; t = t->next)
+        if ((t->state == TASK_QUEUED || t->state == TASK_LEASED) && t->table == table && t->bucket == bucket &&
+            tarn_slice_equal(tarn_buf_slice(&t->partition), partition))
+            return t;
+    return NULL;
+}
+
+static bool is_cooling(struct tarn_maintain *m, struct tarn_table *table, struct tarn_slice partition, int32_t bucket)
+{
+    TARN_OWN(tarn_buf_drop) struct tarn_buf key = {0};
+    tarn_maintain__bucket_key(table, partition, bucket, &key);
+    int64_t *until = tarn_map_find(m->cooling, tarn_buf_slice(&key));
+    if (until == NULL)
+        return false;
+    if (*until > tarn_clock_mono_ms())
+        return true;
+    free(tarn_map_remove(m->cooling, tarn_buf_slice(&key)));
+    return false;
+}
+
+int64_t tarn_maintain__enqueue(struct tarn_maintain *m, struct tarn_table *table, const struct tarn_schema *schema,
+                               const struct tarn_bucket_files *bucket, const struct tarn_pick *pick, bool full)
+{
+    struct task *t = open_task(m, table, bucket->partition, bucket->bucket);
+    if (t != NULL) { /* M1: a queued one becomes what is wanted now; a running one is waited for */
+        if (full && t->state == TASK_QUEUED)
+            t->full = true;
+        return t->id;
+    }
+    if (m->open_count >= TARN_QUEUE_MAX)
+        return 0;
+    TARN_OWN(tarn_arena_drop) struct tarn_arena *arena = tarn_arena_new();
+    struct tarn_options options;
+    struct tarn_status *s = tarn_options_parse(schema, arena, &options);
+    t = tarn_calloc(1, sizeof *t);
+    t->priority = s == TARN_OK ? priority_of(&options, bucket, full) : 0;
+    tarn_status_free(s);
+    t->id = m->next_id++;
+    t->table = tarn_table_ref(table);
+    tarn_buf_add_slice(&t->partition, bucket->partition);
+    tarn_status_free(tarn_partition_print(schema, bucket->partition, &t->partition_text));
+    t->bucket = bucket->bucket;
+    t->full = full;
+    t->why = pick->why;
+    t->file_count = (int32_t)pick->file_count;
+    t->output_level = pick->output_level;
+    for (size_t i = 0; i < pick->file_count; i++)
+        t->bytes += pick->files[i]->file.size;
+    t->created_ms = tarn_clock_wall_ms();
+    *m->tasks_end = t;
+    m->tasks_end = &t->next;
+    m->open_count++;
+    tarn_metric_set(TARN_M_TASKS_QUEUED, NULL, (double)m->open_count);
+    pthread_cond_broadcast(&m->changed);
+    return t->id;
+}
+
+static struct tarn_status *check_table(struct tarn_op *op, struct tarn_maintain *m, struct tarn_table *table)
+{
+    TARN_OWN(tarn_table_view_drop) const struct tarn_table_view *view = NULL;
+    TARN_TRY(tarn_table_look(op, table, &view));
+    if (view->options.refuse_merge.data != NULL || view->options.refuse_write.data != NULL)
+        return TARN_OK; /* listed only: wrong rows are worse than many files */
+    struct tarn_bucket_files *buckets;
+    size_t count;
+    TARN_TRY(tarn_table_buckets(op, table, tarn_slice_str(NULL), &buckets, &count));
+    for (size_t i = 0; i < count; i++) {
+        struct tarn_pick pick;
+        if (!tarn_pick_compaction(&view->schema, &view->options, &buckets[i], false, tarn_maintain__local_ms(),
+                                  op->arena, &pick))
+            continue;
+        pthread_mutex_lock(&m->lock);
+        if (!is_cooling(m, table, buckets[i].partition, buckets[i].bucket))
+            tarn_maintain__enqueue(m, table, &view->schema, &buckets[i], &pick, false);
+        pthread_mutex_unlock(&m->lock);
+    }
+    return TARN_OK;
+}
+
+static struct tarn_table *take_dirty(struct tarn_maintain *m)
+{
+    pthread_mutex_lock(&m->lock);
+    size_t cursor = 0;
+    struct tarn_slice uuid;
+    void *table = NULL;
+    if (tarn_map_next(m->dirty, &cursor, &uuid, &table))
+        tarn_map_remove(m->dirty, uuid);
+    pthread_mutex_unlock(&m->lock);
+    return table;
+}
+
+void tarn_maintain__check(struct tarn_maintain *m)
+{
+    for (;;) {
+        TARN_OWN(tarn_table_drop_ref) struct tarn_table *table = take_dirty(m);
+        if (table == NULL)
+            return;
+        TARN_OWN(tarn_op_fini) struct tarn_op op;
+        tarn_op_init(&op);
+        struct tarn_status *s = check_table(&op, m, table);
+        if (tarn_status_reason(s) == TARN_TABLE_NOT_FOUND) { /* dropped meanwhile */
+            tarn_status_free(s);
+            s = TARN_OK;
+        }
+        tarn_log_status(&op, TARN_WARN, "maintain.check_failed", s);
+    }
+}
+
+/* --- tarn compact --- */
+
+static bool has_prefix(const struct tarn_schema *schema, struct tarn_slice partition,
+                       const struct tarn_compact_order *order, struct tarn_arena *arena)
+{
+    if (order->prefix_count == 0)
+        return true;
+    const struct tarn_type **types = tarn_partition_types(schema, arena);
+    struct tarn_value *values = tarn_arena_calloc(arena, schema->partition_key_count, sizeof *values);
+    struct tarn_status *s = tarn_row_deserialize(partition, types, schema->partition_key_count, values);
+    bool same = s == TARN_OK;
+    tarn_status_free(s);
+    for (size_t i = 0; same && i < order->prefix_count; i++)
+        same = tarn_value_compare(types[i], &values[i], &order->prefix[i]) == 0;
+    return same;
+}
+
+static void describe_pick(struct tarn_op *op, struct tarn_table *table, const struct tarn_schema *schema,
+                          const struct tarn_bucket_files *bucket, const struct tarn_pick *pick, int64_t id,
+                          struct tarn_job_info *out)
+{
+    TARN_OWN(tarn_buf_drop) struct tarn_buf text = {0};
+    tarn_status_free(tarn_partition_print(schema, bucket->partition, &text));
+    *out = (struct tarn_job_info){.id = id, .bucket = bucket->bucket, .file_count = (int32_t)pick->file_count,
+                                  .output_level = pick->output_level, .why = pick->why,
+                                  .state = id == 0 ? "planned" : "queued", .worker = "", .failure = ""};
+    out->table = tarn_arena_str(op->arena, tarn_slice_str(tarn_table_name(table)));
+    out->partition = tarn_arena_str(op->arena, tarn_buf_slice(&text));
+    out->created_ms = tarn_clock_wall_ms();
+    for (size_t i = 0; i < pick->file_count; i++)
+        out->bytes += pick->files[i]->file.size;
+}
+
+struct tarn_status *tarn_maintain_compact(struct tarn_op *op, struct tarn_maintain *m,
+                                          const struct tarn_compact_order *order, struct tarn_job_info **picks,
+                                          size_t *count)
+{
+    TARN_OWN(tarn_table_view_drop) const struct tarn_table_view *view = NULL;
+    TARN_TRY(tarn_table_look(op, order->table, &view));
+    TARN_TRY(tarn_options_check_write(&view->options));
+    TARN_TRY(tarn_options_check_merge(&view->options));
+    if (order->prefix_count > view->schema.partition_key_count)
+        return tarn_status_new(TARN_INVALID_ARGUMENT, "table %s has %zu partition keys, %zu values were given",
+                               tarn_table_name(order->table), view->schema.partition_key_count, order->prefix_count);
+    struct tarn_bucket_files *buckets;
+    size_t bucket_count;
+    TARN_TRY(tarn_table_buckets(op, order->table, tarn_slice_str(NULL), &buckets, &bucket_count));
+    *picks = tarn_arena_calloc(op->arena, bucket_count + 1, sizeof **picks);
+    *count = 0;
+    for (size_t i = 0; i < bucket_count; i++) {
+        struct tarn_pick pick;
+        if (!has_prefix(&view->schema, buckets[i].partition, order, op->arena) ||
+            !tarn_pick_compaction(&view->schema, &view->options, &buckets[i], order->full, tarn_maintain__local_ms(),
+                                  op->arena, &pick))
+            continue;
+        int64_t id = 0;
+        if (!order->dry_run) {
+            pthread_mutex_lock(&m->lock);
+            id = tarn_maintain__enqueue(m, order->table, &view->schema, &buckets[i], &pick, order->full);
+            pthread_mutex_unlock(&m->lock);
+            if (id == 0)
+                return tarn_status_new(TARN_BUSY, "%d tasks are waiting already", TARN_QUEUE_MAX);
+        }
+        describe_pick(op, order->table, &view->schema, &buckets[i], &pick, id, &(*picks)[(*count)++]);
+    }
+    return TARN_OK;
+}
