@@ -1,7 +1,7 @@
 /*
  * client - talks to a Tarn daemon over gRPC. What `tarn` is built on.
  *
- * Shape    a client is one connection. Calls with a generated message (tarn/v1/*.pb-c.h) in and out; streams
+ * Shape    a client is one connection. Calls with a generated message (pb-c.h of tarn/v1) in and out; streams
  *          of bytes for load and scan. Messages returned are owned: free them with their own
  *          tarn__v1__..._free_unpacked(message, NULL).
  * Threads  a client may be used by several threads; a stream by one at a time.
