@@ -1,6 +1,7 @@
 /*
  * internal - what the files of this room share.
  *
+ * layout   what is derived of a table once: columns, keys, types.
  * array    Arrow arrays of our own: owned buffers, shared views, batches made of columns.
  * gather   rows picked from several arrays into a new one.
  * key      normalized keys: compared as integers first, as bytes where that doesn't decide.
@@ -9,7 +10,9 @@
  * run      the files of one sorted run, as batches.
  * tree     many sorted runs into one, one record a key.
  * roll     batches into data files of about the target size.
- * buffer   rows of a bucket, sorted; spill: sorted runs on local disk.
+ * assign   partition and bucket of rows.
+ * buffer   rows of a bucket, sorted.
+ * spill    sorted runs on local disk.
  */
 #ifndef TARN_MERGE_INTERNAL_H
 #define TARN_MERGE_INTERNAL_H
@@ -201,5 +204,123 @@ TARN_MUST struct tarn_status *tarn_merge__tree_open(struct tarn_op *op,
                                                     const struct tarn_merge_tree_spec *spec,
                                                     struct tarn_merge_input **inputs,
                                                     size_t input_count, struct tarn_source **out);
+
+/* --- layout.c: what scan, write and compact derive of a table; lies in an arena --- */
+struct tarn_merge_layout {
+    const struct tarn_merge_table *table;
+    bool keyed;                               /* has a primary key */
+    int column_count;
+    const struct tarn_type **types;           /* of all columns, then _SEQUENCE_NUMBER, _VALUE_KIND */
+    const int *key_columns;                   /* trimmed primary key; none for append tables */
+    size_t key_count;
+    const struct tarn_type **key_types;
+    const int *partition_columns;
+    size_t partition_count;
+    const struct tarn_type **partition_types;
+    const int *partition_place;               /* a column's place in the partition row, or -1 */
+};
+extern const struct tarn_type tarn_merge__sequence_type, tarn_merge__kind_type;
+
+TARN_MUST struct tarn_status *tarn_merge__layout_make(const struct tarn_merge_table *table,
+                                                      struct tarn_arena *arena,
+                                                      struct tarn_merge_layout *out);
+/* Key and sequence-field specs over batches in which schema column i lies at columns[i]. */
+void tarn_merge__layout_keys(const struct tarn_merge_layout *layout, const int *columns,
+                             struct tarn_arena *arena, struct tarn_merge_key_spec *key,
+                             struct tarn_merge_key_spec *order);
+/* The store's key of a data file, in the arena. */
+TARN_MUST struct tarn_status *tarn_merge__file_key(const struct tarn_merge_layout *layout,
+                                                   struct tarn_slice partition, int32_t bucket,
+                                                   const struct tarn_data_file *file,
+                                                   struct tarn_arena *arena, const char **out);
+
+/* --- run.c --- */
+struct tarn_merge_run_spec { /* borrowed as long as the input lives */
+    const struct tarn_merge_layout *layout;
+    const struct tarn_manifest_entry *const *files; /* read one after the other */
+    const uint32_t *places;                         /* of the files; NULL: all 0 */
+    size_t file_count;
+    const int *columns; /* of the schema, in output order; partition columns come from the entries */
+    size_t column_count;
+    bool with_system;   /* _SEQUENCE_NUMBER and _VALUE_KIND behind the columns */
+};
+struct tarn_merge_input *tarn_merge__run_new(const struct tarn_merge_run_spec *spec);
+/* The runs of a section with system columns, their files' places being their age; in the arena, which
+ * they need as long as they live. */
+struct tarn_merge_input **tarn_merge__section_inputs(const struct tarn_merge_layout *layout,
+                                                     const struct tarn_merge_section *section,
+                                                     const int *columns, size_t column_count,
+                                                     struct tarn_arena *arena);
+
+/* --- roll.c --- */
+struct tarn_merge_entries {
+    struct tarn_manifest_entry *items;
+    size_t count, capacity;
+};
+struct tarn_merge_roll;
+struct tarn_merge_roll_spec {
+    const struct tarn_merge_layout *layout; /* borrowed, like arena and entries */
+    struct tarn_slice partition;
+    int32_t bucket, total_buckets, level;
+    enum tarn_file_source source;
+    struct tarn_arena *arena;               /* of what the entries point to */
+    struct tarn_merge_entries *entries;     /* finished files are added (kind ADD) */
+};
+struct tarn_merge_roll *tarn_merge__roll_new(const struct tarn_merge_roll_spec *spec);
+/* Batches of all columns; keyed tables: then _SEQUENCE_NUMBER and _VALUE_KIND, rows in key order.
+ * first_sequence: append tables, the number of the batch's first row. */
+TARN_MUST struct tarn_status *tarn_merge__roll_add(struct tarn_merge_roll *roll, struct tarn_op *op,
+                                                   struct tarn_batch *batch, int64_t first_sequence);
+/* Finishes the file begun, if any; the roll can go on with a new one. */
+TARN_MUST struct tarn_status *tarn_merge__roll_cut(struct tarn_merge_roll *roll, struct tarn_op *op);
+void tarn_merge__roll_free(struct tarn_merge_roll *roll); /* aborts the file begun */
+
+/* --- spill.c: sorted runs on local disk; the file has no name and goes with the last close --- */
+struct tarn_merge_spill;
+struct tarn_merge_segment { /* one sorted run in it */
+    int64_t offset;
+    int64_t size;
+};
+TARN_MUST struct tarn_status *tarn_merge__spill_open(const char *scratch_dir,
+                                                     const struct tarn_type *const *types,
+                                                     int column_count,
+                                                     struct tarn_merge_spill **out);
+void tarn_merge__spill_close(struct tarn_merge_spill *spill);
+void tarn_merge__spill_clear(struct tarn_merge_spill *spill); /* its segments are not wanted any more */
+/* Writes all batches of the input, which stays the caller's. */
+TARN_MUST struct tarn_status *tarn_merge__spill_write(struct tarn_merge_spill *spill,
+                                                      struct tarn_op *op,
+                                                      struct tarn_merge_input *input,
+                                                      struct tarn_merge_segment *out);
+struct tarn_merge_input *tarn_merge__spill_read(const struct tarn_merge_spill *spill,
+                                                struct tarn_merge_segment segment, uint32_t place);
+
+/* --- buffer.c: rows of one bucket, sorted by key, one a key --- */
+struct tarn_merge_buffer_spec { /* borrowed as long as the input lives */
+    const struct tarn_merge_layout *layout;
+    struct tarn_batch *const *chunks;      /* all columns, then INT8 row kinds */
+    const struct tarn_merge_keys *keys;    /* of each chunk */
+    const struct tarn_merge_keys *orders;  /* sequence fields of each; NULL: none */
+    const uint64_t *rows;                  /* chunk << 32 | row, in order of arrival */
+    size_t row_count;                      /* below 2^32 */
+    int64_t first_sequence;                /* of rows[0] */
+    int64_t batch_rows;
+    uint32_t place;
+};
+/* Batches of all columns, _SEQUENCE_NUMBER and _VALUE_KIND. */
+struct tarn_merge_input *tarn_merge__buffer_sort(const struct tarn_merge_buffer_spec *spec);
+
+/* --- assign.c: the partition and bucket of rows --- */
+struct tarn_merge_assign;
+struct tarn_merge_assign *tarn_merge__assign_new(const struct tarn_merge_layout *layout);
+void tarn_merge__assign_free(struct tarn_merge_assign *assign);
+/* targets[i]: number of row i's bucket among all met so far, from 0 in order of appearance. */
+TARN_MUST struct tarn_status *tarn_merge__assign_rows(struct tarn_merge_assign *assign,
+                                                      const struct tarn_batch *batch,
+                                                      uint32_t *targets);
+size_t tarn_merge__assign_count(const struct tarn_merge_assign *assign);
+/* Borrowed. */
+void tarn_merge__assign_get(const struct tarn_merge_assign *assign, uint32_t target,
+                            struct tarn_slice *partition, int32_t *bucket);
 
 #endif

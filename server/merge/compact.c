@@ -1,0 +1,304 @@
+/*
+ * compact - a pick of files into fewer: sections merged, large lonely files moved up as they are.
+ *
+ * Primary key tables (format.md 9.3): sections in key order; one that needs merging, and small files,
+ * wait in a list that is rewritten at once, so that neighbours end up in one file; a large file of a
+ * section of its own ends the list and only changes its level. Append tables (9.5): files read in
+ * order and written anew, rows numbered on from the first file's number.
+ */
+#include "merge/internal.h"
+
+struct compact {
+    struct tarn_merge_layout layout;
+    const struct tarn_compact_spec *spec;
+    struct tarn_arena *arena;           /* the caller's: of the result */
+    struct tarn_compact_result *result;
+    struct tarn_merge_entries deletes, adds;
+    struct tarn_merge_entries written;  /* ADDs of new files; subset of adds, for cleaning up */
+    struct tarn_merge_section *pending; /* to be rewritten together */
+    size_t pending_count;
+    struct tarn_merge_key_spec key, order;
+    struct tarn_merge_tree_spec tree;
+    int *columns;
+};
+
+static void add_entry(struct tarn_merge_entries *list, const struct tarn_manifest_entry *entry,
+                      enum tarn_entry_kind kind)
+{
+    TARN_GROW(list->items, list->count, list->capacity);
+    list->items[list->count] = *entry;
+    list->items[list->count++].kind = kind;
+}
+
+static struct tarn_merge_roll *new_roll(struct compact *c)
+{
+    const struct tarn_manifest_entry *first = &c->spec->files[0];
+    struct tarn_merge_roll_spec spec = {
+        .layout = &c->layout,
+        .partition = first->partition,
+        .bucket = first->bucket,
+        .total_buckets = first->total_buckets, /* the bucket's own, whatever the option says by now */
+        .level = c->spec->output_level,
+        .source = TARN_SOURCE_COMPACT,
+        .arena = c->arena,
+        .entries = &c->written,
+    };
+    return tarn_merge__roll_new(&spec);
+}
+
+static void note_input(struct compact *c, const struct tarn_manifest_entry *file)
+{
+    add_entry(&c->deletes, file, TARN_ENTRY_DELETE);
+    c->result->rows_in += file->file.row_count;
+    c->result->bytes_in += file->file.size;
+}
+
+/* --- primary key tables --- */
+
+static struct tarn_status *merge_section(struct compact *c, struct tarn_op *op,
+                                         const struct tarn_merge_section *section,
+                                         struct tarn_merge_roll *roll)
+{
+    TARN_OWN(tarn_arena_drop) struct tarn_arena *arena = tarn_arena_new();
+    struct tarn_merge_input **inputs = tarn_merge__section_inputs(
+        &c->layout, section, c->columns, (size_t)c->layout.column_count, arena);
+    struct tarn_source *merged = NULL;
+    struct tarn_status *s = tarn_merge__tree_open(op, &c->tree, inputs, section->run_count, &merged);
+
+    while (s == TARN_OK) {
+        TARN_OWN(tarn_batch_drop) struct tarn_batch *batch = NULL;
+        s = merged->next(merged, op, &batch);
+        if (s != TARN_OK || batch == NULL)
+            break;
+        s = tarn_merge__roll_add(roll, op, batch, 0);
+    }
+    tarn_source_drop(&merged); /* before the arena its inputs' specs lie in */
+    return s;
+}
+
+static struct tarn_status *rewrite(struct compact *c, struct tarn_op *op,
+                                   const struct tarn_merge_section *sections, size_t count)
+{
+    struct tarn_merge_roll *roll = new_roll(c);
+    struct tarn_status *s = TARN_OK;
+
+    for (size_t i = 0; i < count && s == TARN_OK; i++) {
+        for (size_t r = 0; r < sections[i].run_count; r++) {
+            for (size_t f = 0; f < sections[i].runs[r].file_count; f++)
+                note_input(c, sections[i].runs[r].files[f]);
+        }
+        s = merge_section(c, op, &sections[i], roll);
+    }
+    if (s == TARN_OK)
+        s = tarn_merge__roll_cut(roll, op);
+    tarn_merge__roll_free(roll);
+    return s;
+}
+
+static struct tarn_merge_section *section_of(struct compact *c, const struct tarn_manifest_entry *file)
+{
+    struct tarn_merge_section *section = tarn_arena_calloc(c->arena, 1, sizeof *section);
+    const struct tarn_manifest_entry **files = tarn_arena_calloc(c->arena, 1, sizeof *files);
+
+    files[0] = file;
+    section->runs = tarn_arena_calloc(c->arena, 1, sizeof *section->runs);
+    section->runs[0] = (struct tarn_merge_run){files, 1};
+    section->run_count = 1;
+    return section;
+}
+
+/* Same file, new level; or written anew where it may hold deletes that must go now. */
+static struct tarn_status *upgrade(struct compact *c, struct tarn_op *op,
+                                   const struct tarn_manifest_entry *file)
+{
+    const struct tarn_options *options = c->layout.table->options;
+    bool last_level = c->spec->drop_delete || c->spec->output_level >= options->level_count - 1;
+
+    if (last_level && file->file.delete_row_count != 0)
+        return rewrite(c, op, section_of(c, file), 1);
+    if (file->file.level == c->spec->output_level)
+        return TARN_OK; /* it is where it should be */
+    add_entry(&c->deletes, file, TARN_ENTRY_DELETE);
+    add_entry(&c->adds, file, TARN_ENTRY_ADD);
+    c->adds.items[c->adds.count - 1].file.level = c->spec->output_level;
+    c->result->upgraded_count++;
+    return TARN_OK;
+}
+
+static struct tarn_status *flush_pending(struct compact *c, struct tarn_op *op)
+{
+    size_t count = c->pending_count;
+
+    c->pending_count = 0;
+    if (count == 0)
+        return TARN_OK;
+    if (count > 1 || c->pending[0].run_count > 1)
+        return rewrite(c, op, c->pending, count);
+    for (size_t f = 0; f < c->pending[0].runs[0].file_count; f++)
+        TARN_TRY(upgrade(c, op, c->pending[0].runs[0].files[f]));
+    return TARN_OK;
+}
+
+static struct tarn_status *compact_sections(struct compact *c, struct tarn_op *op,
+                                            const struct tarn_merge_section *sections, size_t count)
+{
+    const struct tarn_options *options = c->layout.table->options;
+    double small = (double)options->target_file_size * options->small_file_ratio;
+
+    for (size_t i = 0; i < count; i++) {
+        if (sections[i].run_count > 1) {
+            c->pending[c->pending_count++] = sections[i];
+            continue;
+        }
+        /* A section of one run is one file: what touches nothing is a section of its own. */
+        for (size_t f = 0; f < sections[i].runs[0].file_count; f++) {
+            const struct tarn_manifest_entry *file = sections[i].runs[0].files[f];
+            if ((double)file->file.size < small) {
+                c->pending[c->pending_count++] = *section_of(c, file);
+            } else {
+                TARN_TRY(flush_pending(c, op));
+                TARN_TRY(upgrade(c, op, file));
+            }
+        }
+    }
+    return flush_pending(c, op);
+}
+
+static struct tarn_status *compact_keyed(struct compact *c, struct tarn_op *op)
+{
+    const struct tarn_merge_layout *layout = &c->layout;
+    int n = layout->column_count + 2;
+    struct tarn_merge_section *sections;
+    size_t count;
+
+    tarn_merge__layout_keys(layout, NULL, c->arena, &c->key, &c->order);
+    c->columns = tarn_arena_calloc(c->arena, (size_t)n, sizeof *c->columns);
+    for (int i = 0; i < n; i++)
+        c->columns[i] = i;
+    c->tree = (struct tarn_merge_tree_spec){
+        .key = &c->key, .order = &c->order,
+        .sequence_column = layout->column_count, .kind_column = layout->column_count + 1,
+        .ignore_delete = layout->table->options->ignore_delete, .drop_retract = c->spec->drop_delete,
+        .columns = c->columns, .types = layout->types, .column_count = n};
+    TARN_TRY(tarn_merge__sections(layout->key_types, layout->key_count, c->spec->files,
+                                  c->spec->file_count, c->arena, &sections, &count));
+    c->pending = tarn_arena_calloc(c->arena, c->spec->file_count, sizeof *c->pending);
+    return compact_sections(c, op, sections, count);
+}
+
+/* --- append tables --- */
+
+static int by_sequence(const void *a, const void *b)
+{
+    const struct tarn_data_file *x = &(*(const struct tarn_manifest_entry *const *)a)->file;
+    const struct tarn_data_file *y = &(*(const struct tarn_manifest_entry *const *)b)->file;
+
+    if (x->min_sequence != y->min_sequence)
+        return x->min_sequence < y->min_sequence ? -1 : 1;
+    return tarn_slice_compare(x->name, y->name);
+}
+
+static struct tarn_status *copy_rows(struct compact *c, struct tarn_op *op, struct tarn_merge_input *input,
+                                     int64_t sequence, struct tarn_merge_roll *roll)
+{
+    for (;;) {
+        TARN_OWN(tarn_batch_drop) struct tarn_batch *batch = NULL;
+        uint32_t place;
+
+        TARN_TRY(input->next(input, op, &batch, &place));
+        if (batch == NULL)
+            return tarn_merge__roll_cut(roll, op);
+        TARN_TRY(tarn_merge__roll_add(roll, op, batch, sequence));
+        sequence += batch->row_count;
+    }
+}
+
+static struct tarn_status *compact_append(struct compact *c, struct tarn_op *op)
+{
+    size_t n = c->spec->file_count;
+    const struct tarn_manifest_entry **files = tarn_arena_calloc(c->arena, n, sizeof *files);
+    int *columns = tarn_arena_calloc(c->arena, (size_t)c->layout.column_count + 1, sizeof *columns);
+
+    for (size_t i = 0; i < n; i++) {
+        files[i] = &c->spec->files[i];
+        note_input(c, files[i]);
+    }
+    if (c->layout.table->options->bucket > 0) /* unaware buckets have no order to keep */
+        qsort(files, n, sizeof *files, by_sequence);
+    for (int i = 0; i < c->layout.column_count; i++)
+        columns[i] = i;
+    struct tarn_merge_run_spec spec = {.layout = &c->layout, .files = files, .file_count = n,
+                                       .columns = columns,
+                                       .column_count = (size_t)c->layout.column_count};
+    struct tarn_merge_input *input = tarn_merge__run_new(&spec);
+    struct tarn_merge_roll *roll = new_roll(c);
+    struct tarn_status *s = copy_rows(c, op, input, files[0]->file.min_sequence, roll);
+    tarn_merge__roll_free(roll);
+    tarn_merge__input_drop(&input);
+    return s;
+}
+
+/* --- the whole --- */
+
+static struct tarn_status *check_files(const struct compact *c)
+{
+    const struct tarn_manifest_entry *first = &c->spec->files[0];
+
+    TARN_TRY(tarn_options_check_merge(c->layout.table->options));
+    TARN_TRY(tarn_options_check_write(c->layout.table->options));
+    if (!tarn_slice_is(c->layout.table->options->file_format, "parquet"))
+        return tarn_status_new(TARN_UNSUPPORTED_FEATURE, "file.format = %.*s: only parquet is written",
+                               TARN_SLICE_ARG(c->layout.table->options->file_format));
+    for (size_t i = 1; i < c->spec->file_count; i++) {
+        const struct tarn_manifest_entry *file = &c->spec->files[i];
+        if (file->bucket != first->bucket || !tarn_slice_equal(file->partition, first->partition))
+            return tarn_status_new(TARN_INVALID_ARGUMENT, "files of several buckets can't be compacted together");
+    }
+    return TARN_OK;
+}
+
+static void fill_result(struct compact *c)
+{
+    struct tarn_compact_result *result = c->result;
+    size_t n = c->deletes.count + c->adds.count + c->written.count;
+    struct tarn_manifest_entry *entries = tarn_arena_calloc(c->arena, n + 1, sizeof *entries);
+    const struct tarn_merge_entries *lists[] = {&c->deletes, &c->adds, &c->written};
+
+    result->entries = entries;
+    for (size_t l = 0; l < TARN_COUNT_OF(lists); l++) {
+        for (size_t i = 0; i < lists[l]->count; i++)
+            entries[result->entry_count++] = lists[l]->items[i];
+    }
+    for (size_t i = 0; i < c->written.count; i++) {
+        result->rows_out += c->written.items[i].file.row_count;
+        result->bytes_out += c->written.items[i].file.size;
+    }
+}
+
+struct tarn_status *tarn_compact_run(struct tarn_op *op, const struct tarn_merge_table *table,
+                                     const struct tarn_compact_spec *spec, struct tarn_arena *arena,
+                                     struct tarn_compact_result *out)
+{
+    struct tarn_compact_result result = {0};
+    struct compact c = {.spec = spec, .arena = arena, .result = &result};
+    struct tarn_status *s = tarn_merge__layout_make(table, arena, &c.layout);
+
+    if (s == TARN_OK && spec->file_count > 0) {
+        s = check_files(&c);
+        if (s == TARN_OK)
+            s = c.layout.keyed ? compact_keyed(&c, op) : compact_append(&c, op);
+    }
+    if (s == TARN_OK) {
+        fill_result(&c);
+        *out = result;
+    } else if (c.written.count > 0) {
+        struct tarn_op cleaning; /* this operation may be cancelled */
+        tarn_op_init(&cleaning);
+        tarn_merge_remove_files(&cleaning, table, c.written.items, c.written.count);
+        tarn_op_fini(&cleaning);
+    }
+    free(c.deletes.items);
+    free(c.adds.items);
+    free(c.written.items);
+    return s;
+}

@@ -1,0 +1,317 @@
+/*
+ * roll - batches into data files, a new one whenever the target size or row count is reached.
+ *
+ * A primary key table's file has _KEY_ columns (the same arrays as the value columns; left out in thin
+ * mode), _SEQUENCE_NUMBER, _VALUE_KIND and the table's columns; an append table's only those. What the
+ * manifest wants to know (bounds, counts, statistics) is gathered on the way.
+ */
+#include "merge/internal.h"
+
+#include <time.h>
+
+#define FIELD_ID_KEY 1073741823
+#define FIELD_ID_SEQUENCE 2147483646
+#define FIELD_ID_KIND 2147483645
+#define SYSTEM_STATS_LENGTH 128 /* of keys, whatever the table's stats-mode */
+
+struct tarn_merge_roll {
+    struct tarn_merge_roll_spec spec;
+    struct tarn_column_write *columns; /* of the file; in the spec's arena */
+    int *places;                       /* where the file's columns lie in the batches */
+    int column_count, key_count;       /* key_count: _KEY_ columns in front; 0 in thin mode */
+    char uuid[TARN_UUID_SIZE];
+    int file_number;
+    struct tarn_file_writer *writer;   /* NULL: no file begun */
+    struct tarn_slice name;            /* of the file begun */
+    int64_t row_count, delete_count, min_sequence, max_sequence;
+    struct tarn_buf min_key, max_key;
+};
+
+static void add_column(struct tarn_merge_roll *roll, struct tarn_slice name, int32_t id,
+                       const struct tarn_type *type, int place)
+{
+    roll->columns[roll->column_count] = (struct tarn_column_write){name, id, type};
+    roll->places[roll->column_count++] = place;
+}
+
+static void plan_columns(struct tarn_merge_roll *roll)
+{
+    const struct tarn_merge_layout *layout = roll->spec.layout;
+    const struct tarn_schema *schema = layout->table->schema;
+    struct tarn_arena *arena = roll->spec.arena;
+    size_t most = layout->key_count + 2 + schema->field_count;
+
+    roll->columns = tarn_arena_calloc(arena, most, sizeof *roll->columns);
+    roll->places = tarn_arena_calloc(arena, most, sizeof *roll->places);
+    if (layout->keyed && !layout->table->options->thin_mode) {
+        roll->key_count = (int)layout->key_count;
+        for (size_t i = 0; i < layout->key_count; i++) {
+            const struct tarn_field *field = &schema->fields[layout->key_columns[i]];
+            const char *name = tarn_arena_printf(arena, "_KEY_%.*s", TARN_SLICE_ARG(field->name));
+            add_column(roll, tarn_slice_str(name), FIELD_ID_KEY + field->id, field->type,
+                       layout->key_columns[i]);
+        }
+    }
+    if (layout->keyed) {
+        add_column(roll, tarn_slice_str("_SEQUENCE_NUMBER"), FIELD_ID_SEQUENCE,
+                   &tarn_merge__sequence_type, layout->column_count);
+        add_column(roll, tarn_slice_str("_VALUE_KIND"), FIELD_ID_KIND, &tarn_merge__kind_type,
+                   layout->column_count + 1);
+    }
+    for (size_t i = 0; i < schema->field_count; i++)
+        add_column(roll, schema->fields[i].name, schema->fields[i].id, schema->fields[i].type, (int)i);
+}
+
+struct tarn_merge_roll *tarn_merge__roll_new(const struct tarn_merge_roll_spec *spec)
+{
+    struct tarn_merge_roll *roll = tarn_calloc(1, sizeof *roll);
+
+    roll->spec = *spec;
+    roll->spec.partition = tarn_arena_copy(spec->arena, spec->partition);
+    tarn_uuid_random(roll->uuid);
+    plan_columns(roll);
+    return roll;
+}
+
+void tarn_merge__roll_free(struct tarn_merge_roll *roll)
+{
+    if (roll == NULL)
+        return;
+    tarn_file_writer_abort(roll->writer);
+    tarn_buf_drop(&roll->min_key);
+    tarn_buf_drop(&roll->max_key);
+    free(roll);
+}
+
+/* --- a file begins --- */
+
+static struct tarn_status *begin_file(struct tarn_merge_roll *roll, struct tarn_op *op)
+{
+    const struct tarn_merge_layout *layout = roll->spec.layout;
+    const struct tarn_options *options = layout->table->options;
+    struct tarn_arena *arena = roll->spec.arena;
+    struct tarn_data_file file = {0};
+    const char *key = NULL;
+
+    roll->name = tarn_slice_str(tarn_arena_printf(
+        arena, "%.*s%s-%d.%.*s", TARN_SLICE_ARG(options->data_file_prefix), roll->uuid,
+        roll->file_number++, TARN_SLICE_ARG(options->file_format)));
+    file.name = roll->name;
+    TARN_TRY(tarn_merge__file_key(layout, roll->spec.partition, roll->spec.bucket, &file, arena, &key));
+    struct tarn_file_write write = {
+        .format = tarn_arena_str(arena, options->file_format),
+        .compression = tarn_arena_str(arena, options->file_compression),
+        .zstd_level = options->zstd_level,
+        .row_group_size = options->row_group_size,
+        .columns = roll->columns,
+        .column_count = (size_t)roll->column_count,
+    };
+    roll->row_count = roll->delete_count = 0;
+    roll->min_sequence = INT64_MAX;
+    roll->max_sequence = INT64_MIN;
+    return tarn_file_writer_open(layout->table->store, op, key, &write, &roll->writer);
+}
+
+/* --- rows --- */
+
+static void serialize_key(const struct tarn_merge_roll *roll, const struct tarn_batch *batch,
+                          int64_t row, struct tarn_buf *out)
+{
+    const struct tarn_merge_layout *layout = roll->spec.layout;
+    struct tarn_value *values = tarn_calloc(layout->key_count + 1, sizeof *values);
+
+    for (size_t i = 0; i < layout->key_count; i++)
+        tarn_column_value(tarn_batch_column(batch, layout->key_columns[i]), layout->key_types[i],
+                          row, &values[i]);
+    tarn_buf_clear(out);
+    tarn_row_serialize(layout->key_types, values, layout->key_count, out);
+    free(values);
+}
+
+/* What the manifest's entry says of rows [begin, begin + count). */
+static void note_rows(struct tarn_merge_roll *roll, const struct tarn_batch *batch, int64_t begin,
+                      int64_t count, int64_t first_sequence)
+{
+    const struct tarn_merge_layout *layout = roll->spec.layout;
+
+    if (!layout->keyed) {
+        roll->min_sequence = TARN_MIN(roll->min_sequence, first_sequence);
+        roll->max_sequence = TARN_MAX(roll->max_sequence, first_sequence + count - 1);
+    } else {
+        const struct ArrowArray *s = tarn_batch_column(batch, layout->column_count);
+        const struct ArrowArray *k = tarn_batch_column(batch, layout->column_count + 1);
+        const int64_t *sequence = (const int64_t *)s->buffers[1] + s->offset + begin;
+        const int8_t *kind = (const int8_t *)k->buffers[1] + k->offset + begin;
+
+        for (int64_t i = 0; i < count; i++) {
+            roll->min_sequence = TARN_MIN(roll->min_sequence, sequence[i]);
+            roll->max_sequence = TARN_MAX(roll->max_sequence, sequence[i]);
+            roll->delete_count += tarn_merge__is_retract(kind[i]);
+        }
+        if (roll->row_count == 0)
+            serialize_key(roll, batch, begin, &roll->min_key);
+        serialize_key(roll, batch, begin + count - 1, &roll->max_key);
+    }
+    roll->row_count += count;
+}
+
+struct tarn_status *tarn_merge__roll_add(struct tarn_merge_roll *roll, struct tarn_op *op,
+                                         struct tarn_batch *batch, int64_t first_sequence)
+{
+    const struct tarn_options *options = roll->spec.layout->table->options;
+
+    for (int64_t begin = 0, count; begin < batch->row_count; begin += count) {
+        TARN_TRY(tarn_op_check(op));
+        if (roll->writer == NULL)
+            TARN_TRY(begin_file(roll, op));
+        count = batch->row_count - begin;
+        if (options->target_file_row_count > 0)
+            count = TARN_MIN(count, TARN_MAX(options->target_file_row_count - roll->row_count, INT64_C(1)));
+        {
+            TARN_OWN(tarn_batch_drop) struct tarn_batch *view = tarn_merge__batch_view(
+                batch, roll->places, roll->column_count, begin, count);
+            TARN_TRY(tarn_file_writer_add(roll->writer, op, view));
+        }
+        note_rows(roll, batch, begin, count, first_sequence + begin);
+        if (tarn_file_writer_size(roll->writer) >= options->target_file_size ||
+            (options->target_file_row_count > 0 && roll->row_count >= options->target_file_row_count))
+            TARN_TRY(tarn_merge__roll_cut(roll, op));
+    }
+    return TARN_OK;
+}
+
+/* --- a file ends --- */
+
+/* Milliseconds of the local wall clock, as if it were UTC: what Java stores. */
+static int64_t local_wall_ms(void)
+{
+    int64_t now = tarn_clock_wall_ms();
+    time_t seconds = (time_t)(now / 1000);
+    struct tm local;
+
+    if (localtime_r(&seconds, &local) == NULL)
+        return now;
+    return now + (int64_t)local.tm_gmtoff * 1000;
+}
+
+static void fill_key_stats(const struct tarn_merge_roll *roll, const struct tarn_column_stats *columns,
+                           struct tarn_data_file *file)
+{
+    const struct tarn_merge_layout *layout = roll->spec.layout;
+    struct tarn_arena *arena = roll->spec.arena;
+    size_t n = layout->key_count;
+    struct tarn_column_stats *picked = tarn_arena_calloc(arena, n, sizeof *picked);
+    enum tarn_stats_mode *modes = tarn_arena_calloc(arena, n, sizeof *modes);
+    int32_t *lengths = tarn_arena_calloc(arena, n, sizeof *lengths);
+
+    for (size_t i = 0; i < n; i++) {
+        /* thin mode: the value column, behind the two system columns */
+        picked[i] = columns[roll->key_count > 0 ? (int)i : 2 + layout->key_columns[i]];
+        modes[i] = TARN_STATS_TRUNCATE;
+        lengths[i] = SYSTEM_STATS_LENGTH;
+    }
+    tarn_stats_build(layout->key_types, picked, modes, lengths, n, arena, &file->key_stats);
+}
+
+static bool is_key(const struct tarn_merge_layout *layout, int column)
+{
+    for (size_t i = 0; i < layout->key_count; i++) {
+        if (layout->key_columns[i] == column)
+            return true;
+    }
+    return false;
+}
+
+/* Statistics of the value columns; those without any are left out, and then the rest is named. */
+static void fill_value_stats(const struct tarn_merge_roll *roll,
+                             const struct tarn_column_stats *columns, struct tarn_data_file *file)
+{
+    const struct tarn_merge_layout *layout = roll->spec.layout;
+    const struct tarn_options *options = layout->table->options;
+    const struct tarn_schema *schema = layout->table->schema;
+    struct tarn_arena *arena = roll->spec.arena;
+    size_t n = schema->field_count, kept = 0;
+    struct tarn_column_stats *picked = tarn_arena_calloc(arena, n, sizeof *picked);
+    enum tarn_stats_mode *modes = tarn_arena_calloc(arena, n, sizeof *modes);
+    int32_t *lengths = tarn_arena_calloc(arena, n, sizeof *lengths);
+    const struct tarn_type **types = tarn_arena_calloc(arena, n, sizeof *types);
+    struct tarn_slice *names = tarn_arena_calloc(arena, n, sizeof *names);
+    int first = roll->column_count - (int)n;
+
+    for (size_t i = 0; i < n; i++) {
+        enum tarn_stats_mode mode;
+        int32_t length;
+
+        tarn_options_stats_mode(options, schema, (int)i, &mode, &length);
+        if (layout->keyed && options->thin_mode && is_key(layout, (int)i)) {
+            mode = TARN_STATS_TRUNCATE;
+            length = SYSTEM_STATS_LENGTH;
+        }
+        if (mode == TARN_STATS_NONE || columns[first + (int)i].none)
+            continue;
+        picked[kept] = columns[first + (int)i];
+        modes[kept] = mode;
+        lengths[kept] = length;
+        types[kept] = schema->fields[i].type;
+        names[kept++] = tarn_arena_copy(arena, schema->fields[i].name);
+    }
+    tarn_stats_build(types, picked, modes, lengths, kept, arena, &file->value_stats);
+    file->has_value_stats_columns = kept < n;
+    if (file->has_value_stats_columns) {
+        file->value_stats_columns = names;
+        file->value_stats_column_count = kept;
+    }
+}
+
+static void fill_entry(const struct tarn_merge_roll *roll, const struct tarn_file_result *result,
+                       struct tarn_manifest_entry *entry)
+{
+    const struct tarn_merge_layout *layout = roll->spec.layout;
+    struct tarn_arena *arena = roll->spec.arena;
+    struct tarn_data_file *file = &entry->file;
+
+    *entry = (struct tarn_manifest_entry){
+        .kind = TARN_ENTRY_ADD,
+        .partition = roll->spec.partition,
+        .bucket = roll->spec.bucket,
+        .total_buckets = roll->spec.total_buckets,
+        .file = {
+            .name = roll->name,
+            .size = result->size,
+            .row_count = roll->row_count,
+            .min_key = tarn_row_empty(),
+            .max_key = tarn_row_empty(),
+            .key_stats = tarn_stats_empty(),
+            .min_sequence = roll->min_sequence,
+            .max_sequence = roll->max_sequence,
+            .schema_id = layout->table->schema->id,
+            .level = roll->spec.level,
+            .creation_time_ms = local_wall_ms(),
+            .delete_row_count = roll->delete_count,
+            .source = roll->spec.source,
+            .first_row_id = TARN_FILE_NONE,
+        },
+    };
+    if (layout->keyed) {
+        file->min_key = tarn_arena_copy(arena, tarn_buf_slice(&roll->min_key));
+        file->max_key = tarn_arena_copy(arena, tarn_buf_slice(&roll->max_key));
+        fill_key_stats(roll, result->columns, file);
+    }
+    fill_value_stats(roll, result->columns, file);
+}
+
+struct tarn_status *tarn_merge__roll_cut(struct tarn_merge_roll *roll, struct tarn_op *op)
+{
+    struct tarn_merge_entries *entries = roll->spec.entries;
+    struct tarn_file_result result;
+
+    if (roll->writer == NULL)
+        return TARN_OK;
+    TARN_TRY(tarn_file_writer_finish(tarn_move(roll->writer), op, roll->spec.arena, &result));
+    if (result.row_count != roll->row_count)
+        return tarn_status_new(TARN_INTERNAL, "file %.*s has %" PRId64 " rows, %" PRId64 " were given",
+                               TARN_SLICE_ARG(roll->name), result.row_count, roll->row_count);
+    TARN_GROW(entries->items, entries->count, entries->capacity);
+    fill_entry(roll, &result, &entries->items[entries->count++]);
+    return TARN_OK;
+}
