@@ -33,8 +33,8 @@ struct tarn_status *tarn_state__error(const struct tarn_state *state, char *cons
 {
     if (consumed == NULL)
         return TARN_OK;
-    struct tarn_status *status = tarn_status_new(reason_of(consumed), "%s the state in %s: %s", what,
-                                                 state->folder, consumed);
+    struct tarn_status *status = tarn_status_new(reason_of(consumed), "%s the state in %s: %s",
+                                                 what, state->folder, consumed);
     rocksdb_free(consumed);
     return status;
 }

@@ -9,12 +9,12 @@
 
 #include "state/state.h"
 
-/* What the families' contents mean; raised with every change that an older program would misread. */
+/* Raised with every change of the families' contents that an older program would misread. */
 #define TARN_STATE_FORMAT 1
 
 struct tarn_state {
-    char *folder;     /* owned */
-    int holder;       /* the lock that says who has the folder; -1: none */
+    char *folder; /* owned */
+    int holder;   /* the lock that says who has the folder; -1: none */
     rocksdb_t *db;
     rocksdb_options_t *options;
     rocksdb_readoptions_t *read;

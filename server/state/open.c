@@ -18,7 +18,7 @@
 #define WRITE_BUFFER_SIZE ((size_t)4 << 20)   /* one family's, before it is written out */
 #define WRITE_BUFFERS_SIZE ((size_t)16 << 20) /* all families' together */
 #define ARENA_BLOCK_SIZE ((size_t)64 << 10)   /* the step in which a write buffer grows */
-#define LOG_SIZE_MAX ((uint64_t)32 << 20)     /* of the write-ahead log, which an open reads again */
+#define LOG_SIZE_MAX ((uint64_t)32 << 20) /* of the write-ahead log, which an open reads again */
 /* In proportion to the write buffers: with RocksDB's own 256 MiB a first level would be rewritten
  * whole for every few MiB that arrive. */
 #define LEVEL_SIZE ((uint64_t)32 << 20)
@@ -113,8 +113,8 @@ struct tarn_status *tarn_state__hold(const char *folder, int *holder)
     if (fd < 0)
         return system_error(errno, "open", path);
     if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
-        struct tarn_status *status = errno == EWOULDBLOCK ? held_by_another(fd, folder)
-                                                          : system_error(errno, "lock", path);
+        struct tarn_status *status =
+            errno == EWOULDBLOCK ? held_by_another(fd, folder) : system_error(errno, "lock", path);
         close(fd);
         return status;
     }

@@ -13,7 +13,7 @@ struct tarn_state_iterator {
     rocksdb_readoptions_t *read;
     struct tarn_buf lower; /* RocksDB keeps pointers to the bounds */
     struct tarn_buf upper;
-    bool on_next;          /* standing on what the next call of next yields */
+    bool on_next; /* standing on what the next call of next yields */
 };
 
 static const char *chars(struct tarn_slice s)

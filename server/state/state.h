@@ -6,8 +6,8 @@
  * Threads  any; a batch or iterator belongs to one thread.
  * Errors   DATA_DIR_HELD (names who has it open), STATE_DAMAGED, STATE_NEWER (a newer program's),
  *          DISK_FULL, STORE_DENIED, IO_ERROR.
- *          Memory is bounded by options chosen in open.c, not by the callers: 17 MiB when just opened,
- *          up to 80 MiB once caches and write buffers are full.
+ *          Memory is bounded by options chosen in open.c, not by the callers: 17 MiB when just
+ *          opened, up to 80 MiB once cache and write buffers are full.
  */
 #ifndef TARN_STATE_H
 #define TARN_STATE_H
@@ -25,7 +25,8 @@ enum tarn_family {
     TARN_FAMILY_COUNT
 };
 
-/* Opens or creates `folder`, whose parent must be there. *fresh: it was just created, so everything has to be rebuilt. */
+/* Opens or creates `folder`, whose parent must be there. *fresh: it was just created, so
+ * everything has to be rebuilt. */
 TARN_MUST struct tarn_status *tarn_state_open(const char *folder, bool *fresh,
                                               struct tarn_state **out);
 void tarn_state_close(struct tarn_state *state); /* iterators are freed before; NULL is fine */
@@ -46,8 +47,8 @@ void tarn_state_batch_remove(struct tarn_state_batch *batch, struct tarn_state *
 void tarn_state_batch_remove_range(struct tarn_state_batch *batch, struct tarn_state *state,
                                    enum tarn_family family, struct tarn_slice from,
                                    struct tarn_slice to);
-/* synced: durable when it returns, with all that was written before. Not synced: survives the end of
- * the process, not a loss of power. The batch keeps its contents and is still the caller's. */
+/* synced: durable when it returns, with all that was written before. Not synced: survives the end
+ * of the process, not a loss of power. The batch keeps its contents and is still the caller's. */
 TARN_MUST struct tarn_status *tarn_state_write(struct tarn_state *state,
                                                struct tarn_state_batch *batch, bool synced);
 
@@ -65,8 +66,8 @@ void tarn_state_iterator_free(struct tarn_state_iterator *it);
 void tarn_state_iterator_drop(struct tarn_state_iterator **it);
 
 /* Order-preserving pieces of keys. */
-void tarn_key_add_u64(struct tarn_buf *key, uint64_t value);           /* 8 bytes, big endian */
-void tarn_key_add_i64(struct tarn_buf *key, int64_t value);            /* sign bit flipped */
+void tarn_key_add_u64(struct tarn_buf *key, uint64_t value);            /* 8 bytes, big endian */
+void tarn_key_add_i64(struct tarn_buf *key, int64_t value);             /* sign bit flipped */
 void tarn_key_add_bytes(struct tarn_buf *key, struct tarn_slice bytes); /* 00 -> 00 ff, end 00 00 */
 /* Take a piece off the front of *key; false: malformed, and nothing is changed. bytes: appends. */
 bool tarn_key_take_u64(struct tarn_slice *key, uint64_t *out);

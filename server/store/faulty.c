@@ -13,9 +13,9 @@
  *   fault     fail_before fail_after unknown delay tear full empty_list kill_before kill_after
  *   delay_ms  for delay
  *
- * "*::17:1:kill_after" ends the process after its 18th call of the store, "put_if_absent:snapshot/:0:1:
- * kill_before" before its first snapshot. A crash test counts the calls of an undisturbed run and then
- * stops at each in turn. Calls are counted in the order in which they begin.
+ * "*::17:1:kill_after" ends the process after its 18th call of the store, and
+ * "put_if_absent:snapshot/:0:1:kill_before" before its first snapshot. A crash test counts the
+ * calls of an undisturbed run and then stops at each in turn. Calls are counted as they begin.
  *
  * Rules are asked in the order of adding; the first that strikes ends the asking, and a rule counts
  * only the calls that come to it. aborts and closes can't fail and are not counted.
@@ -76,8 +76,7 @@ static bool strikes_now(struct rule *rule)
 static void wait_ms(int64_t ms)
 {
     struct timespec rest = {ms / 1000, ms % 1000 * 1000000};
-    while (nanosleep(&rest, &rest) != 0) {
-    }
+    while (nanosleep(&rest, &rest) != 0) {}
 }
 
 /* Counts the call and finds what happens to it. Deaths before the call and delays happen here. */
@@ -134,10 +133,9 @@ static struct tarn_status *after(const struct strike *strike, struct tarn_status
         _exit(KILLED_EXIT);
     if (strike->fault != TARN_FAULT_FAIL_AFTER || status != TARN_OK)
         return status;
-    return tarn_status_new(strcmp(strike->call, "put_if_absent") == 0 ? TARN_OUTCOME_UNKNOWN
-                                                                      : TARN_IO_ERROR,
-                           "%s '%s': injected failure after it was done", strike->call,
-                           strike->key);
+    return tarn_status_new(
+        strcmp(strike->call, "put_if_absent") == 0 ? TARN_OUTCOME_UNKNOWN : TARN_IO_ERROR,
+        "%s '%s': injected failure after it was done", strike->call, strike->key);
 }
 
 /* ---- calls ---- */
@@ -212,8 +210,8 @@ static struct tarn_status *faulty_list(void *self, struct tarn_op *op, const cha
     struct faulty *f = self;
     struct strike strike = begin(f, "list", prefix);
     TARN_TRY(prevented(&strike));
-    TARN_TRY(after(&strike,
-                   f->inner->ops->list(f->inner->self, op, prefix, recursive, out, count)));
+    TARN_TRY(
+        after(&strike, f->inner->ops->list(f->inner->self, op, prefix, recursive, out, count)));
     if (strike.hit && strike.fault == TARN_FAULT_EMPTY_LIST)
         *count = 0;
     return TARN_OK;
@@ -279,8 +277,7 @@ static struct tarn_status *faulty_read_at(void *self, struct tarn_op *op, int64_
     struct handle *handle = self;
     struct strike strike = begin(handle->faulty, "read_at", handle->key);
     TARN_TRY(prevented(&strike));
-    return after(&strike,
-                 tarn_store_reader_read_at(handle->reader, op, offset, size, out, got));
+    return after(&strike, tarn_store_reader_read_at(handle->reader, op, offset, size, out, got));
 }
 
 static struct tarn_status *faulty_create(void *self, struct tarn_op *op, const char *key,

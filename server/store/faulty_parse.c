@@ -6,15 +6,19 @@
 #define FIELDS_MAX 6
 
 static const char *const calls[] = {
-    "get",  "stat",    "put",    "put_if_absent", "remove", "list", "move_folder", "prune",
-    "open", "read_at", "create", "append",        "finish", "*",
+    "get",   "stat", "put",     "put_if_absent", "remove", "list",   "move_folder",
+    "prune", "open", "read_at", "create",        "append", "finish", "*",
 };
 
 static const char *const faults[] = {
-    [TARN_FAULT_FAIL_BEFORE] = "fail_before", [TARN_FAULT_FAIL_AFTER] = "fail_after",
-    [TARN_FAULT_UNKNOWN] = "unknown",         [TARN_FAULT_DELAY] = "delay",
-    [TARN_FAULT_TEAR] = "tear",               [TARN_FAULT_FULL] = "full",
-    [TARN_FAULT_EMPTY_LIST] = "empty_list",   [TARN_FAULT_KILL_BEFORE] = "kill_before",
+    [TARN_FAULT_FAIL_BEFORE] = "fail_before",
+    [TARN_FAULT_FAIL_AFTER] = "fail_after",
+    [TARN_FAULT_UNKNOWN] = "unknown",
+    [TARN_FAULT_DELAY] = "delay",
+    [TARN_FAULT_TEAR] = "tear",
+    [TARN_FAULT_FULL] = "full",
+    [TARN_FAULT_EMPTY_LIST] = "empty_list",
+    [TARN_FAULT_KILL_BEFORE] = "kill_before",
     [TARN_FAULT_KILL_AFTER] = "kill_after",
 };
 
@@ -85,14 +89,13 @@ struct tarn_status *tarn_store__faulty_parse(struct tarn_store *faulty, const ch
         if (part[0] == '\0') /* a semicolon at the end */
             continue;
         if (++number > TARN_STORE_FAULTS_MAX)
-            return tarn_status_new(TARN_CONFIG_INVALID,
-                                   "TARN_STORE_FAULTS has more than %d rules",
+            return tarn_status_new(TARN_CONFIG_INVALID, "TARN_STORE_FAULTS has more than %d rules",
                                    TARN_STORE_FAULTS_MAX);
         struct tarn_status *status = parse_rule(part, &rule);
         if (status != TARN_OK) {
-            struct tarn_status *refused = tarn_status_new(
-                TARN_CONFIG_INVALID, "TARN_STORE_FAULTS, rule %d: %s", number,
-                tarn_status_message(status));
+            struct tarn_status *refused =
+                tarn_status_new(TARN_CONFIG_INVALID, "TARN_STORE_FAULTS, rule %d: %s", number,
+                                tarn_status_message(status));
             tarn_status_free(status);
             return refused;
         }

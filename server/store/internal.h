@@ -10,8 +10,8 @@
 
 struct tarn_store {
     const struct tarn_store_ops *ops;
-    void *self;         /* owned: the driver's, ended by ops->close */
-    char *uri;          /* owned */
+    void *self; /* owned: the driver's, ended by ops->close */
+    char *uri;  /* owned */
     atomic_int ref_count;
 };
 

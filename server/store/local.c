@@ -1,8 +1,8 @@
 /*
  * local - objects as files below a folder of this host.
  *
- * An object is first a hidden file ".<name>.<uuid>.tmp" in its own folder, complete and synced; then
- * it gets its name in one step: link (put_if_absent: the kernel decides who was first, between
+ * An object is first a hidden file ".<name>.<uuid>.tmp" in its own folder, complete and synced;
+ * then it gets its name in one step: link (put_if_absent: the kernel decides who was first, between
  * processes too), rename without replacing (writers), rename (put). The folder is synced before the
  * caller hears of it. What a crash leaves is a hidden file at most; orphan removal takes it.
  */
@@ -17,7 +17,7 @@
 #define TEMPORARY_STEM_MAX 200 /* of the name: dots, uuid and ".tmp" must fit into 255 bytes too */
 #define FOLDER_TRIES_MAX 8     /* a folder may be pruned between finding and using it */
 #define READ_FLAGS (O_RDONLY | O_NONBLOCK) /* a pipe in the way must not hold us up */
-#define FILE_MODE 0666         /* less the umask */
+#define FILE_MODE 0666                     /* less the umask */
 
 /* A file that has no name of its own yet. */
 struct draft {
@@ -26,7 +26,7 @@ struct draft {
     const char *name; /* of the object; borrowed from key */
     char *key;        /* owned */
     char temporary[TEMPORARY_SIZE];
-    bool failed;      /* a write or sync went wrong: never to be published */
+    bool failed; /* a write or sync went wrong: never to be published */
 };
 
 /* ---- drafts ---- */
@@ -60,8 +60,8 @@ static struct tarn_status *draft_begin(struct draft *draft, const struct local *
     *draft = (struct draft){.folder = -1, .file = -1, .key = tarn_strdup(key)};
     for (int tries = 0; tries < FOLDER_TRIES_MAX && error == ENOENT; tries++) {
         tarn_store__close_drop(&draft->folder);
-        TARN_TRY(tarn_store__local_open_parent(local, draft->key, true, &draft->folder,
-                                               &draft->name));
+        TARN_TRY(
+            tarn_store__local_open_parent(local, draft->key, true, &draft->folder, &draft->name));
         name_temporary(draft);
         draft->file = openat(draft->folder, draft->temporary,
                              O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, FILE_MODE);
@@ -122,28 +122,40 @@ static bool is_folder_at(int folder, const char *name)
 /* Errors of link that say for certain that no link was made. */
 static bool certainly_not(int error)
 {
-    switch (error) {
-    case EEXIST: case ENOSPC: case EDQUOT: case EACCES: case EPERM: case EROFS: case ENOENT:
-    case ENOTDIR: case EMLINK: case ENAMETOOLONG: case ELOOP: case EXDEV: case EINVAL:
-    case EOPNOTSUPP: case ENOSYS:
-        return true;
-    default:
-        return false;
+    static const int certain[] = {
+        EEXIST, ENOSPC,       EDQUOT, EACCES, EPERM,  EROFS,      ENOENT, ENOTDIR,
+        EMLINK, ENAMETOOLONG, ELOOP,  EXDEV,  EINVAL, EOPNOTSUPP, ENOSYS,
+    };
+    for (size_t i = 0; i < TARN_COUNT_OF(certain); i++) {
+        if (certain[i] == error)
+            return true;
     }
+    return false;
+}
+
+/* 0 or errno. */
+static int move_name(struct draft *draft)
+{
+    int result =
+        renameat2(draft->folder, draft->temporary, draft->folder, draft->name, RENAME_NOREPLACE);
+    if (result != 0)
+        return errno;
+    draft->temporary[0] = '\0';
+    return 0;
+}
+
+static int link_name(const struct draft *draft)
+{
+    int result = linkat(draft->folder, draft->temporary, draft->folder, draft->name, 0);
+    return result == 0 ? 0 : errno;
 }
 
 /* File systems without hard links still have a rename that doesn't replace. */
 static int give_name(struct draft *draft)
 {
-    if (linkat(draft->folder, draft->temporary, draft->folder, draft->name, 0) == 0)
-        return 0;
-    if (errno != EPERM && errno != EOPNOTSUPP && errno != ENOSYS)
-        return errno;
-    if (renameat2(draft->folder, draft->temporary, draft->folder, draft->name,
-                  RENAME_NOREPLACE) != 0)
-        return errno;
-    draft->temporary[0] = '\0';
-    return 0;
+    int error = link_name(draft);
+    bool no_links = error == EPERM || error == EOPNOTSUPP || error == ENOSYS;
+    return no_links ? move_name(draft) : error;
 }
 
 /* Over NFS a reply may be lost and the repetition answered with "exists" or an error: two names
@@ -184,14 +196,8 @@ static struct tarn_status *draft_claim(struct draft *draft, bool *created)
 /* File systems without RENAME_NOREPLACE (NFS) have links. */
 static int rename_without_replacing(struct draft *draft)
 {
-    if (renameat2(draft->folder, draft->temporary, draft->folder, draft->name,
-                  RENAME_NOREPLACE) == 0) {
-        draft->temporary[0] = '\0';
-        return 0;
-    }
-    if (errno != EINVAL && errno != ENOSYS)
-        return errno;
-    return linkat(draft->folder, draft->temporary, draft->folder, draft->name, 0) == 0 ? 0 : errno;
+    int error = move_name(draft);
+    return error == EINVAL || error == ENOSYS ? link_name(draft) : error;
 }
 
 /* For writers: their objects are named by uuid, so one that exists is an error. */
@@ -231,8 +237,7 @@ static struct tarn_status *look_before(const struct local *local, const char *ke
     const char *name;
     TARN_OWN(tarn_store__close_drop) int folder = -1;
     *there = false;
-    struct tarn_status *status =
-        tarn_store__local_open_parent(local, key, false, &folder, &name);
+    struct tarn_status *status = tarn_store__local_open_parent(local, key, false, &folder, &name);
     if (tarn_status_reason(status) == TARN_OBJECT_NOT_FOUND) {
         tarn_status_drop(&status);
         return TARN_OK;
@@ -262,8 +267,7 @@ static struct tarn_status *local_put_if_absent(void *self, struct tarn_op *op, c
 static struct tarn_status *open_object(const struct local *local, const char *key, int flags,
                                        int *fd, struct stat *st)
 {
-    TARN_OWN(tarn_store__close_drop) int opened =
-        tarn_store__local_open_at(local, key, flags);
+    TARN_OWN(tarn_store__close_drop) int opened = tarn_store__local_open_at(local, key, flags);
     if (opened < 0)
         return tarn_store__local_is_absent(errno)
                    ? tarn_status_new(TARN_OBJECT_NOT_FOUND, "there is no object '%s'", key)

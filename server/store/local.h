@@ -13,8 +13,8 @@
 #include "store/internal.h"
 
 struct local {
-    int root;       /* the root folder, open for reading */
-    bool openat2;   /* the kernel has it */
+    int root;     /* the root folder, open for reading */
+    bool openat2; /* the kernel has it */
 };
 
 /* The status of a failed system call: `what` is the verb, "write". */

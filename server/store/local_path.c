@@ -80,8 +80,8 @@ static int open_stepwise(const struct local *local, const char *key, int flags)
         }
         memcpy(name, segment, size);
         name[size] = '\0';
-        int next = openat(folder, name, (last ? flags : O_PATH | O_DIRECTORY) | O_CLOEXEC |
-                                            O_NOFOLLOW);
+        int next =
+            openat(folder, name, (last ? flags : O_PATH | O_DIRECTORY) | O_CLOEXEC | O_NOFOLLOW);
         int error = errno;
         close(folder);
         errno = error;
@@ -116,7 +116,8 @@ static struct tarn_status *make_folder(int parent, const char *name, const char 
 static struct tarn_status *make_folders(const struct local *local, const char *path, int *out)
 {
     TARN_OWN(tarn_free_drop) char *part = tarn_strdup(path);
-    TARN_OWN(tarn_store__close_drop) int folder = tarn_store__local_open_at(local, "", FOLDER_FLAGS);
+    TARN_OWN(tarn_store__close_drop) int folder =
+        tarn_store__local_open_at(local, "", FOLDER_FLAGS);
     if (folder < 0)
         return tarn_store__local_error(errno, "open the root of", path);
     for (char *name = part; name != NULL;) {
@@ -169,7 +170,8 @@ struct tarn_status *tarn_store__local_open_root(const char *path, int *out)
 
     const char *slash = strrchr(path, '/');
     TARN_OWN(tarn_free_drop) char *above =
-        slash == path ? tarn_strdup("/") : tarn_slice_dup(tarn_slice_of(path, (size_t)(slash - path)));
+        slash == path ? tarn_strdup("/")
+                      : tarn_slice_dup(tarn_slice_of(path, (size_t)(slash - path)));
     TARN_OWN(tarn_store__close_drop) int parent = -1;
     TARN_TRY(tarn_store__local_open_root(above, &parent));
     TARN_TRY(make_folder(parent, slash + 1, path));

@@ -1,6 +1,6 @@
 /*
- * Lists and prunes folders of the local driver. One folder is open at a time, whatever the depth, and
- * links to folders are shown but not entered, so that no walk goes in circles.
+ * Lists and prunes folders of the local driver. One folder is open at a time, whatever the
+ * depth, and links to folders are shown but not entered, so that no walk goes in circles.
  */
 #include "store/local.h"
 
@@ -16,7 +16,8 @@ struct walk {
     const struct local *local;
     struct tarn_op *op;
     bool recursive;
-    struct tarn_object *objects; /* owned; keys in the op's arena. With the folders, also when not shown */
+    struct tarn_object
+        *objects; /* owned; keys in the op's arena. With the folders, also when not shown */
     size_t count;
     size_t capacity;
 };

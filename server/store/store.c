@@ -3,7 +3,7 @@
 #include "exec/exec.h"
 #include "store/internal.h"
 
-/* As long as S3 would refuse it anyway or Linux would; a path of one call must stay below PATH_MAX. */
+/* The path of one system call must stay below PATH_MAX, with a temporary name at its end. */
 #define KEY_SIZE_MAX ((size_t)3800)
 #define SEGMENT_SIZE_MAX ((size_t)255)
 
@@ -29,9 +29,10 @@ static struct tarn_status *segment_check(const char *key, const char *segment, s
         return tarn_status_new(TARN_PATH_INVALID, "key '%s' has the segment '%.*s'", key, (int)size,
                                segment);
     if (size > SEGMENT_SIZE_MAX)
-        return tarn_status_new(TARN_PATH_INVALID,
-                               "a segment of key '%.64s...' has %zu bytes, at most %zu are possible",
-                               key, size, SEGMENT_SIZE_MAX);
+        return tarn_status_new(
+            TARN_PATH_INVALID,
+            "a segment of key '%.64s...' has %zu bytes, at most %zu are possible", key, size,
+            SEGMENT_SIZE_MAX);
     return TARN_OK;
 }
 

@@ -1,5 +1,5 @@
 /*
- * store - objects by key: the one way to reach a warehouse. Drivers: local, memory; faulty wraps any.
+ * store - objects by key: the one way to reach a warehouse. local, memory; faulty wraps any.
  *
  * Shape    a key is a path relative to the store's root, "db.db/t/snapshot/snapshot-1": UTF-8, no
  *          leading or double slash, no "." or ".." segment (PATH_INVALID). Objects appear whole or
@@ -23,10 +23,10 @@ struct tarn_store_reader;
 struct tarn_store_writer;
 
 struct tarn_object {
-    struct tarn_slice key;  /* relative to the store's root */
+    struct tarn_slice key; /* relative to the store's root */
     int64_t size;
     int64_t mtime_ms;
-    bool is_folder;         /* of a list with delimiter: a common prefix, key without the slash */
+    bool is_folder; /* of a list with delimiter: a common prefix, key without the slash */
 };
 
 /* One driver. Documented here, held by test/unit/store/conformance: every driver passes it. */
@@ -47,9 +47,9 @@ struct tarn_store_ops {
     /* Deleting what isn't there is success, and a folder is no object. Durable when it returns: a
      * roll-back must not come back to life. */
     struct tarn_status *(*remove)(void *self, struct tarn_op *op, const char *key);
-    /* Objects right under folder `prefix` ("" is the root) and its folders, in order of key; names in
-     * the op's arena, each with a NUL behind it. recursive: all objects below, no folders. A folder
-     * that doesn't exist is empty. Hidden names are shown; links to folders are not entered. */
+    /* Objects right under folder `prefix` ("" is the root) and its folders, in order of key; names
+     * in the op's arena, each with a NUL behind it. recursive: all objects below, no folders. A
+     * folder that doesn't exist is empty. Hidden names are shown; links to folders are not entered. */
     struct tarn_status *(*list)(void *self, struct tarn_op *op, const char *prefix, bool recursive,
                                 struct tarn_object **out, size_t *count);
     /* Moves a folder (a table) in one step or fails; used by rename of tables. OBJECT_NOT_FOUND: no
@@ -72,11 +72,12 @@ struct tarn_store_ops {
     struct tarn_status *(*finish)(void *writer, struct tarn_op *op);
     void (*abort)(void *writer); /* nothing was ever visible; closes */
 
-    void (*close)(void *self);   /* self may be half open */
+    void (*close)(void *self); /* self may be half open */
 };
 
-/* Opens by URI: "file:///abs/path" (created if absent; also Hadoop's "file:/abs/path") or "memory:".
- * UNIMPLEMENTED for s3, hdfs. With TARN_STORE_FAULTS in the environment: a faulty one around it. */
+/* Opens by URI: "file:///abs/path" (created if absent; also Hadoop's "file:/abs/path") or
+ * "memory:". UNIMPLEMENTED for s3, hdfs. With TARN_STORE_FAULTS in the environment: a faulty one
+ * around it. */
 TARN_MUST struct tarn_status *tarn_store_open(const char *uri, struct tarn_store **out);
 struct tarn_store *tarn_store_new(const struct tarn_store_ops *ops, void *self); /* for drivers */
 struct tarn_store *tarn_store_ref(struct tarn_store *store);
@@ -127,15 +128,15 @@ void tarn_store_writer_abort(struct tarn_store_writer *consumed); /* NULL is fin
 /* --- faulty: wraps a store (shared) and disturbs chosen calls. For tests, and for the crash test
  *     driver by TARN_STORE_FAULTS (see faulty.c). --- */
 enum tarn_fault {
-    TARN_FAULT_FAIL_BEFORE,  /* an IO error, nothing happened */
-    TARN_FAULT_FAIL_AFTER,   /* it happened, and the caller is told IO error or OUTCOME_UNKNOWN */
-    TARN_FAULT_UNKNOWN,      /* put_if_absent: OUTCOME_UNKNOWN, nothing happened (yet) */
-    TARN_FAULT_DELAY,        /* waits delay_ms, then goes through */
-    TARN_FAULT_TEAR,         /* append/put: half of the bytes, then an error; never visible whole */
-    TARN_FAULT_FULL,         /* DISK_FULL, nothing happened */
-    TARN_FAULT_EMPTY_LIST,   /* list answers nothing, without an error */
-    TARN_FAULT_KILL_BEFORE,  /* _exit(137) before the call */
-    TARN_FAULT_KILL_AFTER,   /* _exit(137) after it */
+    TARN_FAULT_FAIL_BEFORE, /* an IO error, nothing happened */
+    TARN_FAULT_FAIL_AFTER,  /* it happened, and the caller is told IO error or OUTCOME_UNKNOWN */
+    TARN_FAULT_UNKNOWN,     /* put_if_absent: OUTCOME_UNKNOWN, nothing happened (yet) */
+    TARN_FAULT_DELAY,       /* waits delay_ms, then goes through */
+    TARN_FAULT_TEAR,        /* append/put: half of the bytes, then an error; never visible whole */
+    TARN_FAULT_FULL,        /* DISK_FULL, nothing happened */
+    TARN_FAULT_EMPTY_LIST,  /* list answers nothing, without an error */
+    TARN_FAULT_KILL_BEFORE, /* _exit(137) before the call */
+    TARN_FAULT_KILL_AFTER,  /* _exit(137) after it */
 };
 struct tarn_fault_rule {
     const char *call;     /* "put_if_absent", "get", "append", "finish", … or "*" */

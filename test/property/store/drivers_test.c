@@ -67,14 +67,30 @@ static void step(struct world *w, int d, uint64_t call, const char *key, const c
     struct tarn_buf *answer = &w->answers[d];
     TARN_OWN(tarn_buf_drop) struct tarn_buf got = {0};
     switch (call) {
-    case 0: note(answer, tarn_store_put(store, op, key, body)); break;
-    case 1: note(answer, tarn_store_put_if_absent(store, op, key, body, &flag)); break;
-    case 2: note(answer, tarn_store_remove(store, op, key)); break;
-    case 3: note(answer, tarn_store_get(store, op, key, &got)); break;
-    case 4: note(answer, tarn_store_stat(store, op, key, &flag, &object)); break;
-    case 5: note_all(w, d, key, body.size % 2 == 0); break;
-    case 6: note(answer, tarn_store_move_folder(store, op, key, other)); break;
-    default: write_step(w, d, key, body); break;
+    case 0:
+        note(answer, tarn_store_put(store, op, key, body));
+        break;
+    case 1:
+        note(answer, tarn_store_put_if_absent(store, op, key, body, &flag));
+        break;
+    case 2:
+        note(answer, tarn_store_remove(store, op, key));
+        break;
+    case 3:
+        note(answer, tarn_store_get(store, op, key, &got));
+        break;
+    case 4:
+        note(answer, tarn_store_stat(store, op, key, &flag, &object));
+        break;
+    case 5:
+        note_all(w, d, key, body.size % 2 == 0);
+        break;
+    case 6:
+        note(answer, tarn_store_move_folder(store, op, key, other));
+        break;
+    default:
+        write_step(w, d, key, body);
+        break;
     }
     tarn_buf_printf(answer, " %d %" PRId64 " ", flag, object.size);
     tarn_buf_add(answer, got.data, got.size);
@@ -88,8 +104,7 @@ static void run(struct world *w, int step_count)
     for (int i = 0; i < step_count; i++) {
         uint64_t call = tarn_test_random_below(w->t, 8);
         const char *key = any_key(w->t), *other = any_key(w->t);
-        struct tarn_slice body =
-            tarn_slice_of("0123456789", tarn_test_random_below(w->t, 11));
+        struct tarn_slice body = tarn_slice_of("0123456789", tarn_test_random_below(w->t, 11));
         /* a writer's own folder and file are seen on disk only */
         if (w->writers[0] != NULL)
             call = 7;

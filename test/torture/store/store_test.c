@@ -1,6 +1,6 @@
 /*
- * Promise: whichever store call of a small life of a table fails, and in whatever way, nothing leaks,
- * nothing half written is seen, and who asks again gets to the same end.
+ * Promise: whichever store call of a small life of a table fails, and in whatever way, nothing
+ * leaks, nothing half written is seen, and who asks again gets to the same end.
  *
  * The scenario is what a commit does: a data file by a writer, a manifest by put, the snapshot by
  * put_if_absent with reading back, a hint, a look at everything, the removal of the file before.
@@ -23,9 +23,9 @@ static struct tarn_status *write_data(struct tarn_test *t, struct tarn_store *st
         return status;
     }
     status = tarn_store_writer_finish(writer, t->op);
-    if (tarn_status_reason(status) == TARN_OBJECT_EXISTS) { /* a finish that failed after it was done */
+    if (tarn_status_reason(status) ==
+        TARN_OBJECT_EXISTS) /* a finish that failed after it was done */
         tarn_status_drop(&status);
-    }
     return status;
 }
 
@@ -77,21 +77,43 @@ static struct tarn_status *rename_table(struct tarn_test *t, struct tarn_store *
     return status;
 }
 
-/* One step after the other; a step that was done may be done again. */
+static struct tarn_status *put_old(struct tarn_test *t, struct tarn_store *store)
+{
+    return tarn_store_put(store, t->op, "t/old", S("old"));
+}
+
+static struct tarn_status *put_manifest(struct tarn_test *t, struct tarn_store *store)
+{
+    return tarn_store_put(store, t->op, "t/manifest/m", S("manifest"));
+}
+
+static struct tarn_status *put_hint(struct tarn_test *t, struct tarn_store *store)
+{
+    return tarn_store_put(store, t->op, "t/snapshot/LATEST", S("1"));
+}
+
+static struct tarn_status *remove_old(struct tarn_test *t, struct tarn_store *store)
+{
+    return tarn_store_remove(store, t->op, "t/old");
+}
+
+static struct tarn_status *prune(struct tarn_test *t, struct tarn_store *store)
+{
+    return tarn_store_prune(store, t->op, "t");
+}
+
+typedef struct tarn_status *(*step_fn)(struct tarn_test *t, struct tarn_store *store);
+static const step_fn steps[] = {
+    put_old,     write_data, put_manifest, claim,        put_hint,
+    look_around, remove_old, prune,        rename_table,
+};
+
+/* One step after the other, from *step on; one that was done may be done again. */
 static struct tarn_status *live(struct tarn_test *t, struct tarn_store *store, int *step)
 {
-    switch (*step) {
-    case 0: TARN_TRY(tarn_store_put(store, t->op, "t/old", S("old"))); ++*step; /* fall through */
-    case 1: TARN_TRY(write_data(t, store)); ++*step; /* fall through */
-    case 2: TARN_TRY(tarn_store_put(store, t->op, "t/manifest/m", S("manifest"))); ++*step; /* fall through */
-    case 3: TARN_TRY(claim(t, store)); ++*step; /* fall through */
-    case 4: TARN_TRY(tarn_store_put(store, t->op, "t/snapshot/LATEST", S("1"))); ++*step; /* fall through */
-    case 5: TARN_TRY(look_around(t, store)); ++*step; /* fall through */
-    case 6: TARN_TRY(tarn_store_remove(store, t->op, "t/old")); ++*step; /* fall through */
-    case 7: TARN_TRY(tarn_store_prune(store, t->op, "t")); ++*step; /* fall through */
-    case 8: TARN_TRY(rename_table(t, store)); ++*step; /* fall through */
-    default: return TARN_OK;
-    }
+    for (; *step < (int)TARN_COUNT_OF(steps); ++*step)
+        TARN_TRY(steps[*step](t, store));
+    return TARN_OK;
 }
 
 static void expect_end(struct tarn_test *t, struct tarn_store *inner)
@@ -142,7 +164,7 @@ static int run(struct tarn_test *t, bool local, int nth, int hits, enum tarn_fau
 static void torture(struct tarn_test *t, bool local)
 {
     static const enum tarn_fault faults[] = {
-        TARN_FAULT_FAIL_BEFORE, TARN_FAULT_FAIL_AFTER, TARN_FAULT_UNKNOWN, TARN_FAULT_DELAY,
+        TARN_FAULT_FAIL_BEFORE, TARN_FAULT_FAIL_AFTER, TARN_FAULT_UNKNOWN,    TARN_FAULT_DELAY,
         TARN_FAULT_TEAR,        TARN_FAULT_FULL,       TARN_FAULT_EMPTY_LIST,
     };
     int calls = run(t, local, -1, 0, TARN_FAULT_DELAY);

@@ -1,6 +1,6 @@
 /*
- * Promise: pieces of keys sort as what they stand for, come back as they went in, and a malformed key
- * is noticed without taking anything of it.
+ * Promise: pieces of keys sort as what they stand for, come back as they went in, and a malformed
+ * key is noticed without taking anything of it.
  */
 #include "state/state.h"
 #include "test.h"
@@ -30,8 +30,8 @@ TARN_TEST(key, has_the_bytes_on_disk)
 
 TARN_TEST(key, numbers_sort_as_numbers)
 {
-    static const int64_t values[] = {INT64_MIN, INT64_MIN + 1, -256, -1, 0, 1, 255, 256,
-                                     INT64_MAX - 1, INT64_MAX};
+    static const int64_t values[] = {INT64_MIN, INT64_MIN + 1, -256,          -1,       0, 1,
+                                     255,       256,           INT64_MAX - 1, INT64_MAX};
     for (size_t i = 0; i < TARN_COUNT_OF(values); i++) {
         int64_t back;
         TARN_OWN(tarn_buf_drop) struct tarn_buf low = {0}, high = {0};
@@ -77,8 +77,8 @@ TARN_TEST(key, malformed_ones_are_noticed)
     static const struct {
         const char *bytes;
         size_t size;
-    } bad[] = {{"", 0}, {"a", 1}, {"a\0", 2}, {"a\0\1", 3}, {"a\0\xff", 3}, {"a\0\xff\0", 4},
-               {"\0", 1}, {"\0\x7f\0\0", 4}};
+    } bad[] = {{"", 0},        {"a", 1},         {"a\0", 2}, {"a\0\1", 3},
+               {"a\0\xff", 3}, {"a\0\xff\0", 4}, {"\0", 1},  {"\0\x7f\0\0", 4}};
     uint64_t number;
     for (size_t i = 0; i < TARN_COUNT_OF(bad); i++) {
         TARN_OWN(tarn_buf_drop) struct tarn_buf out = {0};

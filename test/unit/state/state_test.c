@@ -35,7 +35,7 @@ static void put(struct tarn_state *state, enum tarn_family family, const char *k
 }
 
 static void expect_stored(struct tarn_state *state, enum tarn_family family, const char *key,
-                         const char *value)
+                          const char *value)
 {
     bool found = false;
     TARN_OWN(tarn_buf_drop) struct tarn_buf got = {0};
@@ -148,7 +148,8 @@ TARN_TEST(state, batches_put_remove_and_remove_ranges)
     tarn_state_batch_remove_range(batch, state, TARN_FAMILY_LIVE, S("f"), S("a")); /* empty */
     tarn_state_batch_remove(batch, state, TARN_FAMILY_LIVE, S("e"));
     tarn_state_batch_remove(batch, state, TARN_FAMILY_LIVE, S("not there"));
-    tarn_state_batch_put(batch, state, TARN_FAMILY_LIVE, S("c"), S("2")); /* later in the batch wins */
+    tarn_state_batch_put(batch, state, TARN_FAMILY_LIVE, S("c"),
+                         S("2")); /* later in the batch wins */
     expect_str(listed(t, state, S(""), NULL), "a=1 b=1 c=1 d=1 e=1 f=1");
     expect_ok(tarn_state_write(state, batch, true));
     expect_str(listed(t, state, S(""), NULL), "a=1 c=2 d=1 f=1");
@@ -169,7 +170,8 @@ TARN_TEST(state, prefixes_end_where_they_should)
     expect_str(listed(t, state, S("\xff"), NULL), "\xff=4 \xff\xff=5");
     expect_str(listed(t, state, S("b"), NULL), "");
     expect_str(listed(t, state, S("a"), "ab"), "ab=1 ab\xff=2 ac=3");
-    expect_str(listed(t, state, S("ab"), "a"), "ab=1 ab\xff=2"); /* a seek stays inside the prefix */
+    expect_str(listed(t, state, S("ab"), "a"),
+               "ab=1 ab\xff=2"); /* a seek stays inside the prefix */
     expect_str(listed(t, state, S("ab"), "b"), "");
     expect_str(listed(t, state, S(""), "\xff"), "\xff=4 \xff\xff=5");
     tarn_state_close(state);
@@ -198,7 +200,8 @@ TARN_TEST(state, keys_and_values_are_any_bytes)
     TARN_OWN(tarn_state_batch_drop) struct tarn_state_batch *batch = tarn_state_batch_new();
     TARN_OWN(tarn_buf_drop) struct tarn_buf got = {0};
     tarn_state_batch_put(batch, state, TARN_FAMILY_STATS, key, value);
-    tarn_state_batch_put(batch, state, TARN_FAMILY_STATS, tarn_slice_of(NULL, 0), S("of the empty key"));
+    tarn_state_batch_put(batch, state, TARN_FAMILY_STATS, tarn_slice_of(NULL, 0),
+                         S("of the empty key"));
     expect_ok(tarn_state_write(state, batch, false));
     expect_ok(tarn_state_get(state, TARN_FAMILY_STATS, key, &found, &got));
     expect_bytes(tarn_buf_slice(&got), value);
@@ -305,8 +308,7 @@ TARN_TEST(state, a_damaged_block_is_an_error_not_an_end)
     overwrite(file_of(t, folder, ".sst"), "garbage garbage garbage garbage", 100);
     struct tarn_state *state = open_state(folder, false);
     struct tarn_state_iterator *it = tarn_state_iterator_new(state, TARN_FAMILY_LIVE, S("key"));
-    while (tarn_state_iterator_next(it, &key, &value)) {
-    }
+    while (tarn_state_iterator_next(it, &key, &value)) {}
     expect_status(tarn_state_iterator_error(it), TARN_STATE_DAMAGED, "read");
     tarn_state_iterator_free(it);
     tarn_state_close(state);

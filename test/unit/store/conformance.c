@@ -301,8 +301,8 @@ void conformance_read_at_is_bounded_by_the_object(struct tarn_test *t, struct ta
     expect_int(got, 0);
     expect_ok(tarn_store_reader_read_at(reader, t->op, INT64_MAX, SIZE_MAX, out, &got));
     expect_int(got, 0);
-    expect_status(tarn_store_reader_read_at(reader, t->op, -1, 1, out, &got),
-                  TARN_INVALID_ARGUMENT, "-1");
+    expect_status(tarn_store_reader_read_at(reader, t->op, -1, 1, out, &got), TARN_INVALID_ARGUMENT,
+                  "-1");
     tarn_store_reader_close(reader);
     tarn_store_reader_close(NULL);
 }

@@ -1,6 +1,6 @@
 /*
- * Promise: a rule disturbs the calls it names, those and no others, and what it says happened or did
- * not happen is so in the store below.
+ * Promise: a rule disturbs the calls it names, those and no others, and what it says happened or
+ * did not happen is so in the store below.
  */
 #include "store/internal.h"
 #include "test.h"
@@ -54,8 +54,8 @@ TARN_TEST(faulty, put_if_absent_fails_in_each_way)
     static const enum tarn_reason reasons[] = {TARN_IO_ERROR, TARN_DISK_FULL, TARN_OUTCOME_UNKNOWN,
                                                TARN_IO_ERROR};
     for (size_t i = 0; i < TARN_COUNT_OF(reasons); i++) {
-        expect_status(tarn_store_put_if_absent(f.store, t->op, "s", S("abcd"), &created), reasons[i],
-                      "injected");
+        expect_status(tarn_store_put_if_absent(f.store, t->op, "s", S("abcd"), &created),
+                      reasons[i], "injected");
         expect_false(created);
         expect_false(is_there(t, &f, "s"));
     }

@@ -171,9 +171,9 @@ TARN_TEST(local, a_failed_sync_of_a_new_folder_publishes_nothing)
     TARN_OWN(tarn_store_drop) struct tarn_store *store = open_store(folder);
     for (int at = 1; at <= 2; at++) {
         fsync_fails_at = at;
-        expect_status(put_if_absent(t, store, tarn_arena_printf(t->arena, "a%d/b/f", at), "x",
-                                    &created),
-                      TARN_IO_ERROR, "sync the folder above");
+        expect_status(
+            put_if_absent(t, store, tarn_arena_printf(t->arena, "a%d/b/f", at), "x", &created),
+            TARN_IO_ERROR, "sync the folder above");
         expect_false(created);
     }
 }
@@ -360,7 +360,7 @@ TARN_TEST(local, root_must_be_a_folder)
 #define DAEMONS 4
 #define SHARED_ROUNDS 50
 
-/* Each process opens the warehouse itself and counts what it won, bit by bit, into its exit pipe. */
+/* Each process opens the warehouse itself and writes down what it won into a pipe. */
 static void claim_all(const char *folder, int id, int out)
 {
     struct tarn_store *store = NULL;

@@ -8,7 +8,8 @@
 static struct tarn_store *open_local(struct tarn_test *t)
 {
     struct tarn_store *store = NULL;
-    expect_ok(tarn_store_open(tarn_arena_printf(t->arena, "file://%s/w", tarn_test_dir(t)), &store));
+    expect_ok(
+        tarn_store_open(tarn_arena_printf(t->arena, "file://%s/w", tarn_test_dir(t)), &store));
     return store;
 }
 
