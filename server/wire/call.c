@@ -149,13 +149,12 @@ static void arrived(struct tarn_wire__tag *tag, bool ok)
     tarn_wire__start_batch(call->handle, &op, 1, &call->close_tag);
 
     if (call->method == NULL) {
-        tarn_wire__call_finish(call, tarn_status_new(TARN_UNIMPLEMENTED,
-                                                     "this server has no method %.*s",
-                                                     (int)TARN_MIN(path.size, (size_t)200),
-                                                     (const char *)path.data));
+        tarn_wire__call_finish(
+            call, tarn_status_new(TARN_UNIMPLEMENTED, "this server has no method %.*s",
+                                  (int)TARN_MIN(path.size, (size_t)200), (const char *)path.data));
     } else if (atomic_load(&server->call_count) > TARN_WIRE_CALLS_MAX) {
-        tarn_wire__call_finish(call, tarn_status_new(TARN_BUSY, "more than %d calls at once",
-                                                     TARN_WIRE_CALLS_MAX));
+        tarn_wire__call_finish(
+            call, tarn_status_new(TARN_BUSY, "more than %d calls at once", TARN_WIRE_CALLS_MAX));
     } else {
         call->read_state = READ_RUNNING;
         start_read(call);
@@ -183,8 +182,8 @@ static void run_call(void *arg)
     struct tarn_status *status = tarn_op_check(&call->op);
 
     if (status == NULL && server->admit != NULL)
-        status = server->admit(server->admit_self, &call->op, call->method->path,
-                               bearer_token(call));
+        status =
+            server->admit(server->admit_self, &call->op, call->method->path, bearer_token(call));
     if (status == NULL)
         status = call->method->fn(call->method->self, &call->op, call);
     tarn_wire__call_finish(call, status);
@@ -219,8 +218,8 @@ static void continue_builtin(struct tarn_call *call)
     }
     pthread_mutex_unlock(&call->lock);
     if (request == NULL) {
-        tarn_wire__call_finish(call, failed ? tarn_status_new(TARN_CANCELLED, "the client went away")
-                                            : TARN_OK);
+        tarn_wire__call_finish(
+            call, failed ? tarn_status_new(TARN_CANCELLED, "the client went away") : TARN_OK);
         return;
     }
     struct tarn_status *status = answer_builtin(call, request, &stay);
@@ -252,9 +251,7 @@ static void read_done(struct tarn_wire__tag *tag, bool ok)
     if (failed)
         tarn_op_cancel(&call->op);
     pthread_mutex_lock(&call->lock);
-    call->read_state = call->read_buffer != NULL ? READ_DONE
-                       : failed                  ? READ_FAILED
-                                                 : READ_ENDED;
+    call->read_state = call->read_buffer != NULL ? READ_DONE : failed ? READ_FAILED : READ_ENDED;
     first = !call->started;
     call->started = true;
     pthread_cond_broadcast(&call->changed);
@@ -287,7 +284,7 @@ static void wait_changed(struct tarn_call *call)
 {
     struct timespec until;
     clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_nsec += TARN_WIRE_POLL_MS * 1000000L;
+    until.tv_nsec += TARN_WIRE_POLL_MAX_MS * 1000000L;
     if (until.tv_nsec >= 1000000000L) {
         until.tv_sec++;
         until.tv_nsec -= 1000000000L;
@@ -486,8 +483,9 @@ static void count_outcome(const struct tarn_call *call)
     }
     if (code == TARN_CODE_INTERNAL || code == TARN_CODE_UNKNOWN || code == TARN_CODE_DATA_LOSS)
         level = TARN_WARN;
-    tarn_log(&call->op, level, "rpc.failed", "method=%s code=%s reason=%s ms=%.3f error=%s", method,
-             tarn_code_name(code), tarn_reason_name(tarn_status_reason(status)), seconds * 1e3,
+    tarn_log(&call->op, level, "rpc.failed", "method=%s peer=%s code=%s reason=%s ms=%.3f error=%s",
+             method, tarn_call_peer(call), tarn_code_name(code),
+             tarn_reason_name(tarn_status_reason(status)), seconds * 1e3,
              tarn_log_quote(NULL, tarn_status_message(status)));
 }
 

@@ -60,7 +60,7 @@ static grpc_channel *make_handle(const char *address, grpc_channel_credentials *
         int_arg(GRPC_ARG_MAX_METADATA_SIZE, TARN_WIRE_METADATA_MAX),
         /* A daemon that is started again is found again soon. */
         int_arg(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 200),
-        int_arg(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 2000),
+        int_arg(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 5000),
         int_arg(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 5000),
         /* A peer whose machine is gone is noticed by long calls; above what the server allows. */
         int_arg(GRPC_ARG_KEEPALIVE_TIME_MS, 3 * TARN_WIRE_PING_MIN_MS),
@@ -99,8 +99,7 @@ static struct tarn_status *make_credentials(const struct tarn_channel_options *o
     pair = (grpc_ssl_pem_key_cert_pair){.private_key = key, .cert_chain = cert};
     *out = grpc_ssl_credentials_create_ex(ca, cert != NULL ? &pair : NULL, NULL, NULL);
     if (*out == NULL)
-        return tarn_status_new(TARN_CONFIG_INVALID, "%s: cannot be used for TLS",
-                               options->ca_file);
+        return tarn_status_new(TARN_CONFIG_INVALID, "%s: cannot be used for TLS", options->ca_file);
     return TARN_OK;
 }
 
@@ -170,37 +169,55 @@ static bool has(const char *text, const char *part)
     return strstr(text, part) != NULL;
 }
 
-/* "connection refused" out of gRPC's chain of wrappings. */
+/* Past gRPC's "UNAVAILABLE: " and "ipv4:127.0.0.1:7420: ". */
+static const char *skip_wrapping(const char *text)
+{
+    size_t word = strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_");
+    if (word > 2 && strncmp(text + word, ": ", 2) == 0)
+        text += word + 2;
+    if (strncmp(text, "ipv4:", 5) == 0 || strncmp(text, "ipv6:", 5) == 0) {
+        const char *end = strstr(text, ": ");
+        if (end != NULL)
+            text = end + 2;
+    }
+    return text;
+}
+
+/* "connection refused" out of gRPC's chain of wrappings; owned. */
 static char *plain_cause(const char *text)
 {
-    static const char *const before[] = {"Failed to connect to remote host: ",
-                                         "DNS resolution failed for ", "last error: UNKNOWN: ",
-                                         "last error: "};
+    static const char *const before[] = {"Failed to connect to remote host: ", "last error: "};
     const char *from = text;
     char *out;
 
+    if (has(text, "DNS resolution failed"))
+        return tarn_strdup("the name cannot be resolved");
     for (size_t i = 0; i < TARN_COUNT_OF(before); i++) {
         const char *found = strstr(text, before[i]);
         if (found != NULL) {
-            from = i == 1 ? "the name cannot be resolved" : found + strlen(before[i]);
+            from = found + strlen(before[i]);
             break;
         }
     }
-    out = tarn_strdup(from);
+    out = tarn_strdup(skip_wrapping(from));
     if (isupper((unsigned char)out[0]) && !isupper((unsigned char)out[1]))
         out[0] = (char)tolower((unsigned char)out[0]);
     return out;
 }
 
-static struct tarn_status *explain_unavailable(const struct tarn_channel *channel,
-                                               const char *text)
+static struct tarn_status *explain_unavailable(const struct tarn_channel *channel, const char *text)
 {
     TARN_OWN(tarn_free_drop) char *cause = plain_cause(text);
     bool never = has(text, "failed to connect") || has(text, "Failed to connect") ||
                  has(text, "DNS resolution") || has(text, "last error");
+    /* Something listens, but does not speak as we do. */
+    bool stranger = has(text, "Socket closed") || has(text, "reset by peer") ||
+                    has(text, "SETTINGS") || has(text, "http1") || has(text, "andshake");
 
     if (never)
-        return tarn_status_new(TARN_UNAVAILABLE, "cannot reach %s: %s", channel->address, cause);
+        return tarn_status_new(TARN_UNAVAILABLE, "cannot reach %s: %s%s", channel->address, cause,
+                               stranger ? " (is it the gRPC port, and do both sides use TLS?)"
+                                        : "");
     return tarn_status_new(TARN_UNAVAILABLE, "lost the connection to %s: %s", channel->address,
                            cause);
 }
@@ -220,8 +237,7 @@ static struct tarn_slice find_value(const grpc_metadata_array *pairs, const char
 
 static struct tarn_status *make_outcome(const struct tarn_channel *channel,
                                         const struct tarn_op *op, grpc_status_code code,
-                                        const grpc_slice *text,
-                                        const grpc_metadata_array *trailing)
+                                        const grpc_slice *text, const grpc_metadata_array *trailing)
 {
     struct tarn_slice details = find_value(trailing, "grpc-status-details-bin");
 
@@ -287,6 +303,7 @@ static bool wait_batch(grpc_call *call, grpc_completion_queue *queue, void *tag,
                        const struct tarn_op *op)
 {
     bool cancelled = op == NULL;
+    int64_t poll_ms = TARN_WIRE_POLL_MIN_MS;
     grpc_event event;
 
     tarn_exec_wait_begin();
@@ -298,10 +315,11 @@ static bool wait_batch(grpc_call *call, grpc_completion_queue *queue, void *tag,
         }
         if (!cancelled)
             until = gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC),
-                                 gpr_time_from_millis(TARN_WIRE_POLL_MS, GPR_TIMESPAN));
+                                 gpr_time_from_millis(poll_ms, GPR_TIMESPAN));
         event = grpc_completion_queue_pluck(queue, tag, until, NULL);
         if (event.type != GRPC_QUEUE_TIMEOUT)
             break;
+        poll_ms = TARN_MIN(poll_ms * 2, (int64_t)TARN_WIRE_POLL_MAX_MS);
     }
     tarn_exec_wait_end();
     tarn_assert(event.type == GRPC_OP_COMPLETE);
@@ -312,8 +330,9 @@ static bool wait_batch(grpc_call *call, grpc_completion_queue *queue, void *tag,
 static void close_queue(grpc_completion_queue *queue)
 {
     grpc_completion_queue_shutdown(queue);
-    while (grpc_completion_queue_pluck(queue, NULL, gpr_inf_future(GPR_CLOCK_MONOTONIC), NULL)
-               .type != GRPC_QUEUE_SHUTDOWN)
+    while (
+        grpc_completion_queue_pluck(queue, NULL, gpr_inf_future(GPR_CLOCK_MONOTONIC), NULL).type !=
+        GRPC_QUEUE_SHUTDOWN)
         ;
     grpc_completion_queue_destroy(queue);
 }
@@ -368,8 +387,8 @@ struct tarn_status *tarn_channel_unary(struct tarn_channel *channel, struct tarn
 
     struct tarn_status *status = make_outcome(channel, op, code, &text, &trailing);
     if (status == NULL && incoming == NULL)
-        status = tarn_status_new(TARN_INTERNAL, "%s answered %s with nothing", channel->address,
-                                 path);
+        status =
+            tarn_status_new(TARN_INTERNAL, "%s answered %s with nothing", channel->address, path);
     if (status == NULL)
         *response = tarn_wire__message_received(tarn_move(incoming));
     if (incoming != NULL)
@@ -513,8 +532,7 @@ struct tarn_status *tarn_client_call_read(struct tarn_client_call *call, struct 
     call->read.running = true;
     tarn_wire__start_batch(call->handle, &op, 1, &call->read);
     wait_side(call, &call->read, call->op);
-    *out = call->incoming == NULL ? NULL
-                                  : tarn_wire__message_received(tarn_move(call->incoming));
+    *out = call->incoming == NULL ? NULL : tarn_wire__message_received(tarn_move(call->incoming));
     return TARN_OK;
 }
 

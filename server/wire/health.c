@@ -115,8 +115,7 @@ static void wake(struct tarn_call *call)
         tarn_wire__pb_put_number(&reply, 1, (uint64_t)health);
         tarn_wire__call_try_write(call, tarn_message_copy(tarn_buf_slice(&reply)));
     } else if (ends) {
-        tarn_wire__call_finish(call,
-                               tarn_status_new(TARN_SHUTTING_DOWN, "the server is stopping"));
+        tarn_wire__call_finish(call, tarn_status_new(TARN_SHUTTING_DOWN, "the server is stopping"));
     }
 }
 

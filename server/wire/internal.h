@@ -31,10 +31,12 @@
 #define TARN_WIRE_ARMED_COUNT 64          /* calls asked for in advance, per queue */
 #define TARN_WIRE_CALLS_MAX 20000         /* calls in the server at once; more are answered BUSY */
 #define TARN_WIRE_METADATA_MAX (16 << 10) /* bytes of headers; gRPC refuses more */
-#define TARN_WIRE_STATUS_TEXT_MAX 1024    /* of a message on the wire: clients allow 8 kB of headers */
-#define TARN_WIRE_DETAILS_MAX (16 << 10)  /* google.rpc.Status bytes we are willing to decode */
-#define TARN_WIRE_POLL_MS 50              /* how soon a wait notices that its op was cancelled */
-#define TARN_WIRE_PING_MIN_MS 10000       /* clients may ping this often (docs: keepalive) */
+#define TARN_WIRE_STATUS_TEXT_MAX 1024 /* of a message on the wire: clients allow 8 kB of headers */
+#define TARN_WIRE_DETAILS_MAX (16 << 10) /* google.rpc.Status bytes we are willing to decode */
+/* How soon a wait notices that its op was cancelled from elsewhere (what gRPC tells wakes at once). */
+#define TARN_WIRE_POLL_MIN_MS 20
+#define TARN_WIRE_POLL_MAX_MS 250
+#define TARN_WIRE_PING_MIN_MS 10000 /* clients may ping this often (docs: keepalive) */
 
 /* --- protobuf by hand (pb.c): bounded, no recursion --- */
 enum tarn_wire__pb_type { PB_VARINT = 0, PB_FIXED64 = 1, PB_BYTES = 2, PB_FIXED32 = 5 };
@@ -94,8 +96,8 @@ typedef struct tarn_status *(*tarn_wire__builtin_fn)(struct tarn_call *call,
                                                      struct tarn_slice request,
                                                      struct tarn_buf *reply, bool *stay);
 struct tarn_wire__method {
-    char *path;   /* owned */
-    char *label;  /* owned: the path as metrics and logs have it */
+    char *path;  /* owned */
+    char *label; /* owned: the path as metrics and logs have it */
     tarn_wire_fn fn;
     void *self;
     tarn_wire__builtin_fn builtin; /* instead of fn */
@@ -117,7 +119,7 @@ struct tarn_wire_server {
     struct tarn_wire__reflection *reflection;
     struct tarn_wire__tls *tls;           /* NULL: plaintext */
     grpc_server_credentials *credentials; /* owned */
-    char **services; /* owned, service_count of them */
+    char **services;                      /* owned, service_count of them */
     size_t service_count;
     atomic_int call_count;
     atomic_bool draining;

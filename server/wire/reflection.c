@@ -21,9 +21,10 @@ struct file {
 struct tarn_wire__reflection {
     struct file *files;
     size_t file_count, file_capacity;
-    struct tarn_map *by_name;       /* file name -> struct file */
-    struct tarn_map *by_symbol;     /* full name -> struct file */
-    struct tarn_map *one_response;  /* "/package.Service/Method" -> any, of methods that don't stream */
+    struct tarn_map *by_name;   /* file name -> struct file */
+    struct tarn_map *by_symbol; /* full name -> struct file */
+    struct tarn_map
+        *one_response; /* "/package.Service/Method" -> any, of methods that don't stream */
     size_t symbol_count;
 };
 
@@ -263,16 +264,17 @@ static void put_file_of(const struct tarn_wire__reflection *r, const struct tarn
         put_files(r, file, reply);
 }
 
-static void put_services(const char *const *services, size_t service_count,
-                         struct tarn_buf *reply)
+static void put_services(const char *const *services, size_t service_count, struct tarn_buf *reply)
 {
-    static const char *const own[] = {"grpc.health.v1.Health", "grpc.reflection.v1.ServerReflection",
+    static const char *const own[] = {"grpc.health.v1.Health",
+                                      "grpc.reflection.v1.ServerReflection",
                                       "grpc.reflection.v1alpha.ServerReflection"};
     TARN_OWN(tarn_buf_drop) struct tarn_buf list = {0};
 
     for (size_t i = 0; i < service_count + TARN_COUNT_OF(own); i++) {
         TARN_OWN(tarn_buf_drop) struct tarn_buf service = {0};
-        tarn_wire__pb_put_str(&service, 1, i < service_count ? services[i] : own[i - service_count]);
+        tarn_wire__pb_put_str(&service, 1,
+                              i < service_count ? services[i] : own[i - service_count]);
         tarn_wire__pb_put_bytes(&list, 1, tarn_buf_slice(&service));
     }
     tarn_wire__pb_put_bytes(reply, 6, tarn_buf_slice(&list));

@@ -119,8 +119,7 @@ static grpc_arg int_arg(const char *key, int64_t value)
     return arg;
 }
 
-static grpc_server *make_handle(const struct tarn_wire_server_options *options,
-                                int64_t message_max)
+static grpc_server *make_handle(const struct tarn_wire_server_options *options, int64_t message_max)
 {
     grpc_resource_quota *quota = grpc_resource_quota_create("tarn");
     grpc_resource_quota_resize(quota, TARN_MAX(QUOTA_MIN, (size_t)message_max * 16));
@@ -240,14 +239,13 @@ static struct tarn_wire__method *add_method(struct tarn_wire_server *server, con
     struct tarn_wire__method *method = tarn_calloc(1, sizeof *method);
     method->path = tarn_strdup(path);
     method->label = tarn_strdup(path[0] == '/' ? path + 1 : path);
-    struct tarn_wire__method *old =
-        tarn_map_set(server->methods, tarn_slice_str(path), method);
+    struct tarn_wire__method *old = tarn_map_set(server->methods, tarn_slice_str(path), method);
     tarn_assert(old == NULL); /* two methods of one path */
     return method;
 }
 
-static void add_builtin(struct tarn_wire_server *server, const char *path,
-                        tarn_wire__builtin_fn fn, bool one_response)
+static void add_builtin(struct tarn_wire_server *server, const char *path, tarn_wire__builtin_fn fn,
+                        bool one_response)
 {
     if (tarn_map_find(server->methods, tarn_slice_str(path)) != NULL)
         return; /* the caller brings its own */
@@ -263,9 +261,8 @@ static void add_methods(struct tarn_wire_server *server, const struct tarn_wire_
         struct tarn_wire__method *method = add_method(server, methods[i].path);
         method->fn = methods[i].fn;
         method->self = methods[i].self;
-        method->one_response =
-            methods[i].one_response ||
-            tarn_wire__reflection_one_response(server->reflection, methods[i].path);
+        method->one_response = methods[i].one_response || tarn_wire__reflection_one_response(
+                                                              server->reflection, methods[i].path);
     }
     add_builtin(server, "/grpc.health.v1.Health/Check", tarn_wire__health_check, true);
     add_builtin(server, "/grpc.health.v1.Health/Watch", tarn_wire__health_watch, false);

@@ -98,8 +98,8 @@ static struct tarn_status *read_set(const struct tarn_wire__tls *tls, struct pem
     return TARN_OK;
 }
 
-static grpc_ssl_certificate_config_reload_status fetch(
-    void *arg, grpc_ssl_server_certificate_config **config)
+static grpc_ssl_certificate_config_reload_status fetch(void *arg,
+                                                       grpc_ssl_server_certificate_config **config)
 {
     struct tarn_wire__tls *tls = arg;
     TARN_OWN(pem_set_drop) struct pem_set set = {0};
@@ -112,7 +112,8 @@ static grpc_ssl_certificate_config_reload_status fetch(
         return GRPC_SSL_CERTIFICATE_CONFIG_RELOAD_UNCHANGED;
     grpc_ssl_pem_key_cert_pair pair = {.private_key = set.key, .cert_chain = set.cert};
     /* It insists on roots, even where it asks no client for a certificate. */
-    *config = grpc_ssl_server_certificate_config_create(set.ca != NULL ? set.ca : set.cert, &pair, 1);
+    *config =
+        grpc_ssl_server_certificate_config_create(set.ca != NULL ? set.ca : set.cert, &pair, 1);
     return *config == NULL ? GRPC_SSL_CERTIFICATE_CONFIG_RELOAD_FAIL
                            : GRPC_SSL_CERTIFICATE_CONFIG_RELOAD_NEW;
 }
@@ -143,9 +144,8 @@ struct tarn_status *tarn_wire__tls_open(const struct tarn_wire_server_options *o
     }
     *credentials = grpc_ssl_server_credentials_create_with_options(
         grpc_ssl_server_credentials_create_options_using_config_fetcher(
-            tls->ca_file != NULL
-                ? GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY
-                : GRPC_SSL_DONT_REQUEST_CLIENT_CERTIFICATE,
+            tls->ca_file != NULL ? GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY
+                                 : GRPC_SSL_DONT_REQUEST_CLIENT_CERTIFICATE,
             fetch, tls));
     *out = tls;
     return TARN_OK;

@@ -3,13 +3,15 @@
  *
  * A server has methods by path. Every method, whatever its kind, is one function that reads messages
  * from its call and writes messages to it; it runs on a thread of `exec` and may wait. A unary method
- * reads one and writes one. It starts when the client's first message (or its end) has come: a client
- * that opens a call and says nothing costs no thread. What it returns is the call's outcome: a status travels as its gRPC code,
- * its message, and google.rpc.Status details (ErrorInfo: reason, domain "tarn", metadata; RetryInfo
- * where trying again helps), and is the same status again in a client of this room.
+ * reads one and writes one. It starts when the client's first message, or its end, has come: a client
+ * that opens a call and says nothing costs no thread. What it returns is the call's outcome: a status
+ * travels as its gRPC code, its message (1 kB of it), and google.rpc.Status details (ErrorInfo:
+ * reason, domain "tarn", metadata; RetryInfo where trying again helps), and is the same status again
+ * in a client of this room.
  *
  * Health (grpc.health.v1, Check and Watch) and reflection (v1 and v1alpha) are served by the room
- * itself; unknown methods answer UNIMPLEMENTED.
+ * itself, to everybody, on the queue's thread; unknown methods answer UNIMPLEMENTED. A method that
+ * runs for long (a subscription) holds a thread of `exec` for as long: mind its thread_max.
  *
  * Back-pressure   write returns when the previous message was handed to the transport; a slow reader
  *                 stops its writer, and costs one message of memory.
@@ -29,7 +31,8 @@
 
 /* --- messages: counted bytes; passed from one call to another without a copy --- */
 struct tarn_message;
-struct tarn_message *tarn_message_new(size_t size, uint8_t **bytes); /* to be filled by the caller */
+struct tarn_message *tarn_message_new(size_t size,
+                                      uint8_t **bytes); /* to be filled by the caller */
 struct tarn_message *tarn_message_copy(struct tarn_slice bytes);
 /* `head` is copied, `body` borrowed until release(arg) is called: zero copy for large bodies. */
 struct tarn_message *tarn_message_wrap(struct tarn_slice head, struct tarn_slice body,
@@ -58,13 +61,13 @@ struct tarn_wire_method {
 struct tarn_wire_server_options {
     const char *listen; /* "127.0.0.1:7420"; port 0 takes a free one */
     struct tarn_exec *exec;
-    int queue_threads; /* 0: one */
+    int queue_threads;         /* 0: one */
     int64_t message_max_bytes; /* 0: TARN_WIRE_MESSAGE_MAX */
-    int stream_max; /* concurrent calls a connection; 0: 1000 */
-    tarn_wire_admit_fn admit; /* NULL: everybody */
+    int stream_max;            /* concurrent calls a connection; 0: 1000 */
+    tarn_wire_admit_fn admit;  /* NULL: everybody */
     void *admit_self;
     struct tarn_slice descriptors; /* a FileDescriptorSet for reflection; may be empty */
-    const char *const *services; /* names that health and reflection list; NULL terminated */
+    const char *const *services;   /* names that health and reflection list; NULL terminated */
     /* PEM files; TLS where cert_file is set. With client_ca_file clients must show a certificate. */
     const char *cert_file, *key_file, *client_ca_file;
 };
@@ -96,8 +99,8 @@ struct tarn_channel;
 struct tarn_client_call;
 
 struct tarn_channel_options {
-    const char *address; /* host:port */
-    const char *token; /* sent as bearer; NULL: none */
+    const char *address;                        /* host:port */
+    const char *token;                          /* sent as bearer; NULL: none */
     const char *ca_file, *cert_file, *key_file; /* TLS where ca_file is set */
     int64_t message_max_bytes;
 };

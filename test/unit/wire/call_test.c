@@ -225,6 +225,28 @@ TARN_TEST(wire_call, a_stream_cut_short_is_not_an_end)
     expect_int(atomic_load(&echo.clean_end_count), 0);
 }
 
+TARN_TEST(wire_call, a_stream_out_of_time_is_not_an_end)
+{
+    struct echo echo;
+    echo_start(&echo, NULL);
+    for (int i = 0; i < 30; i++) {
+        t->op->deadline_mono_ms = tarn_clock_mono_ms() + 5 + i % 10;
+        struct tarn_client_call *call = NULL;
+        struct tarn_status *status =
+            tarn_channel_call(echo.channel, t->op, "/t.Echo/Collect", &call);
+        if (status == NULL)
+            status = tarn_client_call_write(call, text_message("part"));
+        if (status == NULL)
+            status = tarn_client_call_finish(call);
+        expect_status(status, TARN_DEADLINE_EXCEEDED, "");
+        tarn_client_call_free(call);
+    }
+    t->op->deadline_mono_ms = INT64_MAX;
+    expect_true(comes_to(&echo.running, 0));
+    echo_stop(&echo);
+    expect_int(atomic_load(&echo.clean_end_count), 0);
+}
+
 TARN_TEST(wire_call, a_lost_connection_is_not_an_end)
 {
     struct echo echo;
@@ -275,6 +297,45 @@ TARN_TEST(wire_call, slow_reader_stops_the_writer)
     echo_stop(&echo);
 }
 
+struct flood {
+    struct tarn_client_call *call;
+    atomic_int written;
+    struct tarn_status *status;
+};
+
+static void *run_flood(void *arg)
+{
+    struct flood *flood = arg;
+    while (flood->status == NULL) {
+        uint8_t *bytes;
+        struct tarn_message *message = tarn_message_new(1000000, &bytes);
+        memset(bytes, 'x', 1000000);
+        flood->status = tarn_client_call_write(flood->call, message);
+        atomic_fetch_add(&flood->written, 1);
+    }
+    return NULL;
+}
+
+TARN_TEST(wire_call, server_that_does_not_read_stops_the_client)
+{
+    struct echo echo;
+    pthread_t thread;
+    echo_start(&echo, NULL);
+    struct flood flood = {.call = open_call(t, &echo, "/t.Echo/Wait")};
+    expect_int(pthread_create(&thread, NULL, run_flood, &flood), 0);
+    usleep(500000);
+    int before = atomic_load(&flood.written);
+    usleep(200000);
+    expect_int(atomic_load(&flood.written), before);
+    expect_true(before < 40);
+    tarn_op_cancel(t->op);
+    pthread_join(thread, NULL);
+    expect_status(flood.status, TARN_CANCELLED, "");
+    tarn_client_call_free(flood.call);
+    expect_true(comes_to(&echo.running, 0));
+    echo_stop(&echo);
+}
+
 static void count_release(void *arg)
 {
     atomic_fetch_add((atomic_int *)arg, 1);
@@ -309,8 +370,8 @@ TARN_TEST(wire_call, many_at_once)
     echo_start(&echo, NULL);
     for (int i = 0; i < 300; i++) {
         calls[i] = open_call(t, &echo, "/t.Echo/Unary");
-        expect_ok(tarn_client_call_write(calls[i],
-                                         text_message(tarn_arena_printf(t->arena, "%d", i))));
+        expect_ok(
+            tarn_client_call_write(calls[i], text_message(tarn_arena_printf(t->arena, "%d", i))));
     }
     for (int i = 0; i < 300; i++) {
         expect_str(read_text(t, calls[i]), tarn_arena_printf(t->arena, "%d", i));

@@ -74,8 +74,7 @@ static struct tarn_status *collect(void *self, struct tarn_op *op TARN_UNUSED,
     return status;
 }
 
-static struct tarn_status *repeat_all(struct echo *echo, struct tarn_op *op,
-                                      struct tarn_call *call)
+static struct tarn_status *repeat_all(struct echo *echo, struct tarn_op *op, struct tarn_call *call)
 {
     char *text = NULL;
     long count = 0, size = 0;
@@ -113,7 +112,8 @@ static struct tarn_status *chat(void *self TARN_UNUSED, struct tarn_op *op TARN_
     }
 }
 
-static struct tarn_status *fail_as(void *self TARN_UNUSED, struct tarn_op *op, struct tarn_call *call)
+static struct tarn_status *fail_as(void *self TARN_UNUSED, struct tarn_op *op,
+                                   struct tarn_call *call)
 {
     char *text = NULL;
     TARN_TRY(read_text(op, call, &text));

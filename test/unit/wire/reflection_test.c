@@ -22,7 +22,8 @@ static uint32_t ask(struct tarn_test *t, const struct tarn_wire__reflection *r, 
 
     tarn_wire__pb_put_str(&request, field, text);
     expect_ok(tarn_wire__reflection_answer(r, services, 1, tarn_buf_slice(&request), &reply));
-    struct tarn_wire__pb reader = tarn_wire__pb_of(tarn_arena_copy(t->arena, tarn_buf_slice(&reply)));
+    struct tarn_wire__pb reader =
+        tarn_wire__pb_of(tarn_arena_copy(t->arena, tarn_buf_slice(&reply)));
     struct tarn_wire__field f;
     while (tarn_wire__pb_next(&reader, &f)) {
         if (f.number == 2)
@@ -55,8 +56,8 @@ TARN_TEST(wire_reflection, finds_every_kind_of_name)
 {
     TARN_OWN(tarn_buf_drop) struct tarn_buf set = {0};
     TARN_OWN(tarn_wire__reflection_drop) struct tarn_wire__reflection *r = NULL;
-    const char *names[] = {"sample.v1.Outer", "sample.v1.Outer.Inner", "sample.v1.Outer.Kind",
-                           "sample.v1.Colour", "sample.v1.Shop", "sample.v1.Shop.Buy"};
+    const char *names[] = {"sample.v1.Outer",  "sample.v1.Outer.Inner", "sample.v1.Outer.Kind",
+                           "sample.v1.Colour", "sample.v1.Shop",        "sample.v1.Shop.Buy"};
     index_sample(&set, &r);
     for (size_t i = 0; i < TARN_COUNT_OF(names); i++)
         expect_file(t, r, 4, names[i], "sample.proto", 2);

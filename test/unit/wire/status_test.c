@@ -16,8 +16,7 @@ TARN_TEST(wire_status, encodes_what_googles_library_does)
 {
     TARN_OWN(tarn_buf_drop) struct tarn_buf golden = {0};
     TARN_OWN(tarn_buf_drop) struct tarn_buf made = {0};
-    struct tarn_status *status =
-        tarn_status_new(TARN_SNAPSHOT_TAKEN, "snapshot 7 of db.t exists");
+    struct tarn_status *status = tarn_status_new(TARN_SNAPSHOT_TAKEN, "snapshot 7 of db.t exists");
     tarn_test_golden("wire/status_taken.bin", &golden);
     tarn_wire__status_encode(status, "r-1", &made);
     tarn_status_free(status);
@@ -41,10 +40,9 @@ TARN_TEST(wire_status, plain_codes_keep_their_code)
 {
     struct tarn_slice none = {NULL, 0};
     for (int code = 1; code <= 16; code++) {
-        struct tarn_status *status =
-            tarn_wire__status_restore(code, tarn_slice_str("why"), none);
-        int wanted = code == TARN_CODE_UNKNOWN || code == TARN_CODE_DATA_LOSS
-                         ? TARN_CODE_INTERNAL : code;
+        struct tarn_status *status = tarn_wire__status_restore(code, tarn_slice_str("why"), none);
+        int wanted =
+            code == TARN_CODE_UNKNOWN || code == TARN_CODE_DATA_LOSS ? TARN_CODE_INTERNAL : code;
         expect_int(tarn_status_code(status), wanted);
         expect_str(tarn_status_message(status), "why");
         tarn_status_free(status);
@@ -74,8 +72,8 @@ TARN_TEST(wire_status, damaged_details_are_left_aside)
     TARN_OWN(tarn_buf_drop) struct tarn_buf bytes = {0};
     tarn_test_golden("wire/status_taken.bin", &bytes);
     for (size_t size = 0; size < bytes.size; size++) {
-        struct tarn_status *status = tarn_wire__status_restore(
-            10, tarn_slice_str("plain"), tarn_slice_of(bytes.data, size));
+        struct tarn_status *status =
+            tarn_wire__status_restore(10, tarn_slice_str("plain"), tarn_slice_of(bytes.data, size));
         expect_int(tarn_status_code(status), TARN_CODE_ABORTED);
         tarn_status_free(status);
     }
@@ -88,7 +86,8 @@ TARN_TEST(wire_status, every_reason_makes_the_round_trip)
     echo_start(&echo, NULL);
     tarn_log_set_level(TARN_ERROR); /* INTERNAL ones are warned about */
     for (int reason = 1; reason < TARN_REASON_COUNT; reason++) {
-        const char *text = tarn_arena_printf(t->arena, "%s Grüße %d", tarn_reason_name(reason), reason);
+        const char *text =
+            tarn_arena_printf(t->arena, "%s Grüße %d", tarn_reason_name(reason), reason);
         expect_status(echo_ask(t, &echo, "/t.Echo/Fail", text, &answer), reason,
                       strchr(text, ' ') + 1);
     }
@@ -104,8 +103,7 @@ TARN_TEST(wire_status, long_messages_are_cut_between_characters)
     for (int i = 0; i < 20000; i++)
         tarn_buf_add_str(&text, "\xc3\xbc");
     echo_start(&echo, NULL);
-    struct tarn_status *status =
-        echo_ask(t, &echo, "/t.Echo/Fail", tarn_buf_cstr(&text), &answer);
+    struct tarn_status *status = echo_ask(t, &echo, "/t.Echo/Fail", tarn_buf_cstr(&text), &answer);
     expect_int(tarn_status_reason(status), TARN_TABLE_EXISTS);
     expect_uint(strlen(tarn_status_message(status)), 1023);
     expect_true(tarn_utf8_valid(tarn_slice_str(tarn_status_message(status))));

@@ -104,8 +104,8 @@ TARN_TEST(wire_stress, drain_under_load)
 
         echo_start(&echo, NULL);
         for (int i = 0; i < CLIENTS; i++) {
-            clients[i] = (struct client){.channel = echo.channel, .random = tarn_test_random(t),
-                                         .stop = &stop};
+            clients[i] = (struct client){
+                .channel = echo.channel, .random = tarn_test_random(t), .stop = &stop};
             expect_int(pthread_create(&clients[i].thread, NULL, run_client, &clients[i]), 0);
         }
         usleep(150000);

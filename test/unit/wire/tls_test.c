@@ -27,13 +27,14 @@ static void make_pair(struct tarn_test *t, const char *name)
                           "cd %s && openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 "
                           "-nodes -days 2 -subj /CN=localhost "
                           "-addext subjectAltName=DNS:localhost,IP:127.0.0.1 "
-                          "-keyout %s.key -out %s.pem 2>/dev/null", dir, name, name));
+                          "-keyout %s.key -out %s.pem 2>/dev/null",
+                          dir, name, name));
 }
 
 static void copy_pair(struct tarn_test *t, const char *from_cert, const char *from_key)
 {
-    run(tarn_arena_printf(t->arena, "cd %s && cp %s server.pem && cp %s server.key", dir,
-                          from_cert, from_key));
+    run(tarn_arena_printf(t->arena, "cd %s && cp %s server.pem && cp %s server.key", dir, from_cert,
+                          from_key));
 }
 
 static char cert[300], key[300], ca[300];
@@ -116,8 +117,8 @@ TARN_TEST(wire_tls, missing_and_broken_files_are_named)
     struct tarn_channel *channel = NULL;
     dir = tarn_test_dir(t);
     const char *path = in_dir(t, "x.pem");
-    struct tarn_wire_server_options options = {.listen = "127.0.0.1:0", .cert_file = path,
-                                               .key_file = path};
+    struct tarn_wire_server_options options = {
+        .listen = "127.0.0.1:0", .cert_file = path, .key_file = path};
     struct tarn_channel_options client = {.address = "127.0.0.1:1", .ca_file = path};
     expect_status(tarn_wire_server_start(&options, NULL, 0, &server), TARN_CONFIG_INVALID, path);
     expect_status(tarn_channel_open(&client, &channel), TARN_CONFIG_INVALID, path);
