@@ -10,18 +10,16 @@ static const char *file_key(struct tarn_op *op, struct tarn_slice name)
     return tarn_arena_printf(op->arena, "%.*s" TARN_DATABASE_SUFFIX "/" TARN_DATABASE_FILE, TARN_SLICE_ARG(name));
 }
 
+/* A folder is no object that could be asked for: it shows in the list of the root, also while it is empty. */
 struct tarn_status *tarn_catalog__database_exists(struct tarn_op *op, struct tarn_catalog *catalog,
                                                   struct tarn_slice name, bool *found)
 {
-    struct tarn_object object = {0};
-    TARN_TRY(tarn_store_stat(catalog->env->store, op, tarn_catalog__database_key(op, name), found, &object));
-    if (*found)
-        return TARN_OK;
-    /* Stores without folders: something must lie below. */
     struct tarn_object *objects;
     size_t count;
-    TARN_TRY(tarn_store_list(catalog->env->store, op, tarn_catalog__database_key(op, name), false, &objects, &count));
-    *found = count > 0;
+    *found = false;
+    TARN_TRY(tarn_store_list(catalog->env->store, op, "", false, &objects, &count));
+    for (size_t i = 0; i < count && !*found; i++)
+        *found = objects[i].is_folder && tarn_slice_is(objects[i].key, tarn_catalog__database_key(op, name));
     return TARN_OK;
 }
 
