@@ -33,7 +33,7 @@
 #define TARN_WIRE_METADATA_MAX (16 << 10) /* bytes of headers; gRPC refuses more */
 #define TARN_WIRE_STATUS_TEXT_MAX 1024 /* of a message on the wire: clients allow 8 kB of headers */
 #define TARN_WIRE_DETAILS_MAX (16 << 10) /* google.rpc.Status bytes we are willing to decode */
-/* How soon a wait notices that its op was cancelled from elsewhere (what gRPC tells wakes at once). */
+/* How soon a wait notices that its op was cancelled from elsewhere; what gRPC tells wakes at once. */
 #define TARN_WIRE_POLL_MIN_MS 20
 #define TARN_WIRE_POLL_MAX_MS 250
 #define TARN_WIRE_PING_MIN_MS 10000 /* clients may ping this often (docs: keepalive) */
@@ -180,7 +180,7 @@ void tarn_wire__watch_end(struct tarn_call *call);  /* unlinks; any number of ti
 void tarn_wire__watch_wake_all(struct tarn_wire_server *server);
 
 /* --- reflection.c --- */
-/* `descriptors` is borrowed for as long as the index lives. Bad bytes: INTERNAL, naming the file. */
+/* `descriptors` is borrowed while the index lives. Bad bytes: INTERNAL, naming the file. */
 TARN_MUST struct tarn_status *tarn_wire__reflection_new(struct tarn_slice descriptors,
                                                         struct tarn_wire__reflection **out);
 void tarn_wire__reflection_free(struct tarn_wire__reflection *reflection);

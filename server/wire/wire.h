@@ -1,24 +1,24 @@
 /*
  * wire - gRPC, server and client, on the core library's completion queues. Knows no service.
  *
- * A server has methods by path. Every method, whatever its kind, is one function that reads messages
- * from its call and writes messages to it; it runs on a thread of `exec` and may wait. A unary method
- * reads one and writes one. It starts when the client's first message, or its end, has come: a client
- * that opens a call and says nothing costs no thread. What it returns is the call's outcome: a status
- * travels as its gRPC code, its message (1 kB of it), and google.rpc.Status details (ErrorInfo:
- * reason, domain "tarn", metadata; RetryInfo where trying again helps), and is the same status again
- * in a client of this room.
+ * A server has methods by path. Every method, whatever its kind, is one function that reads
+ * messages from its call and writes messages to it; it runs on a thread of `exec` and may wait. A
+ * unary method reads one and writes one. It starts when the client's first message, or its end, has
+ * come: a client that opens a call and says nothing costs no thread. What it returns is the call's
+ * outcome: a status travels as its gRPC code, its message (1 kB of it), and google.rpc.Status
+ * details (ErrorInfo: reason, domain "tarn", metadata; RetryInfo where trying again helps), and is
+ * the same status again in a client of this room.
  *
  * Health (grpc.health.v1, Check and Watch) and reflection (v1 and v1alpha) are served by the room
  * itself, to everybody, on the queue's thread; unknown methods answer UNIMPLEMENTED. A method that
  * runs for long (a subscription) holds a thread of `exec` for as long: mind its thread_max.
  *
- * Back-pressure   write returns when the previous message was handed to the transport; a slow reader
- *                 stops its writer, and costs one message of memory.
- * Threads         a call's reads belong to one thread at a time, its writes to one (may be another).
- * Errors          CANCELLED / DEADLINE_EXCEEDED when the other side went away or time is up: the op of
- *                 the call is cancelled then. TOO_LARGE for messages over the limit. UNAVAILABLE when
- *                 no connection can be made, with the address.
+ * Back-pressure   write returns when the previous message was handed to the transport; a slow
+ *                 reader stops its writer, and costs one message of memory.
+ * Threads         a call's reads belong to one thread at a time, its writes to one, maybe another.
+ * Errors          CANCELLED / DEADLINE_EXCEEDED when the other side went away or time is up: the op
+ *                 of the call is cancelled then. TOO_LARGE for messages over the limit. UNAVAILABLE
+ *                 when no connection can be made, with the address.
  */
 #ifndef TARN_WIRE_H
 #define TARN_WIRE_H
@@ -68,7 +68,7 @@ struct tarn_wire_server_options {
     void *admit_self;
     struct tarn_slice descriptors; /* a FileDescriptorSet for reflection; may be empty */
     const char *const *services;   /* names that health and reflection list; NULL terminated */
-    /* PEM files; TLS where cert_file is set. With client_ca_file clients must show a certificate. */
+    /* PEM files; TLS where cert_file is set. With client_ca_file clients must show one too. */
     const char *cert_file, *key_file, *client_ca_file;
 };
 

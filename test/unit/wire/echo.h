@@ -4,7 +4,7 @@
  *   /t.Echo/Unary    answers "<request>"                 /t.Echo/Collect  joins all requests
  *   /t.Echo/Repeat   "N SIZE": N messages of SIZE bytes  /t.Echo/Chat     each request back at once
  *   /t.Echo/Fail     the status REASON of "REASON TEXT"  /t.Echo/Wait     until its op is cancelled
- *   /t.Echo/Sleep    "MS", heeding nothing               /t.Echo/Who      "request id|principal|peer|x-test"
+ *   /t.Echo/Sleep    "MS", heeding nothing               /t.Echo/Who      "id|principal|peer|x-test"
  */
 #ifndef TARN_TEST_WIRE_ECHO_H
 #define TARN_TEST_WIRE_ECHO_H

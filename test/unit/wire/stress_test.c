@@ -93,6 +93,11 @@ static void *run_client(void *arg)
     return NULL;
 }
 
+static void two_queues(struct tarn_wire_server_options *options)
+{
+    options->queue_threads = 2;
+}
+
 TARN_TEST(wire_stress, drain_under_load)
 {
     int rounds = tarn_test_rounds(6);
@@ -102,7 +107,7 @@ TARN_TEST(wire_stress, drain_under_load)
         atomic_bool stop = false;
         long ok_count = 0;
 
-        echo_start(&echo, NULL);
+        echo_start(&echo, round % 3 == 0 ? two_queues : NULL);
         for (int i = 0; i < CLIENTS; i++) {
             clients[i] = (struct client){
                 .channel = echo.channel, .random = tarn_test_random(t), .stop = &stop};
