@@ -157,6 +157,7 @@ $(B)/gen/%.pb-c.c: proto/%.proto
 	@mkdir -p $(B)/gen
 	$(call say,GEN )
 	$(Q)protoc-c -I proto -I /usr/include --c_out=$(B)/gen $<
+	$(Q)sed -i 's/(\*register)/(*register_)/' $(B)/gen/$*.pb-c.h # a method's name, and a word of C
 $(B)/gen/google/protobuf/%.pb-c.c: /usr/include/google/protobuf/%.proto
 	@mkdir -p $(B)/gen
 	$(call say,GEN )
