@@ -87,7 +87,9 @@ arrow::Status Sink::Write(const void *data, int64_t size)
 
 arrow::Result<int64_t> PullStream::Read(int64_t size, void *out)
 {
-    int64_t total = 0;
+    int64_t total = std::min(size, (int64_t)head_.size());
+    memcpy(out, head_.data(), (size_t)total);
+    head_.erase(0, (size_t)total);
     while (total < size) { /* Arrow takes a short read for the end */
         size_t got = 0;
         ARROW_RETURN_NOT_OK(pending.keep(pull_(arg_, op, (uint8_t *)out + total, (size_t)(size - total), &got)));

@@ -212,11 +212,13 @@ public:
     arrow::Result<int64_t> Tell() const override { return position_; }
     arrow::Result<int64_t> Read(int64_t size, void *out) override;
     arrow::Result<std::shared_ptr<arrow::Buffer>> Read(int64_t size) override;
+    void unread(std::string bytes) { head_ = std::move(bytes); }
 
     struct tarn_op *op = NULL;
     Pending pending;
 
 private:
+    std::string head_; /* comes first */
     tarn_pull_fn pull_;
     void *arg_;
     int64_t position_ = 0;
