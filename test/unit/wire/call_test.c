@@ -54,6 +54,24 @@ TARN_TEST(wire_call, client_streams)
     echo_stop(&echo);
 }
 
+TARN_TEST(wire_call, empty_streams_end_well)
+{
+    struct echo echo;
+    echo_start(&echo, NULL);
+    const char *paths[] = {"/t.Echo/Collect", "/t.Echo/Chat"};
+    for (int i = 0; i < 40; i++) {
+        struct tarn_client_call *call = open_call(t, &echo, paths[i % 2]);
+        expect_ok(tarn_client_call_writes_done(call));
+        if (i % 2 == 0)
+            expect_str(read_text(t, call), "");
+        expect_null(read_text(t, call));
+        expect_ok(tarn_client_call_finish(call));
+        tarn_client_call_free(call);
+    }
+    expect_int(atomic_load(&echo.clean_end_count), 20);
+    echo_stop(&echo);
+}
+
 TARN_TEST(wire_call, server_streams)
 {
     struct echo echo;
