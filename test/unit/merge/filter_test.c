@@ -36,6 +36,12 @@ static struct tarn_value random_value(struct tarn_test *t, int column)
     }
 }
 
+static int compare_values(const void *a, const void *b, void *type)
+{
+    return tarn_value_compare(type, a, b);
+}
+
+/* As the parser binds leaves: IN's values in order, no null literals. */
 static struct tarn_predicate_node random_leaf(struct tarn_test *t)
 {
     int column = (int)tarn_test_random_below(t, COLUMNS);
@@ -49,12 +55,11 @@ static struct tarn_predicate_node random_leaf(struct tarn_test *t)
         values[i] = random_value(t, column);
     if (node.op == TARN_PRED_IN) {
         node.value_count = count;
+        qsort_r(values, count, sizeof *values, compare_values, (void *)(uintptr_t)&types[column]);
         node.list_has_null = tarn_test_random_one_in(t, 3);
     } else if (node.op == TARN_PRED_LIKE) {
         node.column = 1;
         node.pattern = tarn_slice_str(tarn_test_random_one_in(t, 2) ? "a%" : "_b%");
-    } else if (node.op == TARN_PRED_SAFE_EQ && tarn_test_random_one_in(t, 3)) {
-        values[0] = tarn_test_null();
     }
     return node;
 }
