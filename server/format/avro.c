@@ -364,7 +364,8 @@ struct tarn_status *tarn_avro_read_bytes(struct tarn_avro_reader *r,
 }
 
 /* The array behind `node`; NULL in *array where it is null. */
-static struct tarn_status *begin_array(struct tarn_avro_reader *r, const struct tarn_avro_node *node,
+static struct tarn_status *begin_array(struct tarn_avro_reader *r,
+                                       const struct tarn_avro_node *node,
                                        const struct tarn_avro_node **array)
 {
     TARN_TRY(tarn_avro_branch(r, node, &node));
@@ -470,7 +471,8 @@ const struct tarn_avro_node *tarn_avro_find(const struct tarn_avro_node *record,
         if (!tarn_slice_is(record->names[i], name))
             continue;
         const struct tarn_avro_node *node = record->children[i];
-        for (size_t b = 0; node->kind == TARN_AVRO_UNION && b < record->children[i]->child_count; b++)
+        for (size_t b = 0; node->kind == TARN_AVRO_UNION && b < record->children[i]->child_count;
+             b++)
             if (record->children[i]->children[b]->kind != TARN_AVRO_NULL)
                 node = record->children[i]->children[b];
         return node;

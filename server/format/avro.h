@@ -23,12 +23,23 @@
 #define TARN_AVRO_SYNC_SIZE 16
 
 enum tarn_avro_kind {
-    TARN_AVRO_NULL, TARN_AVRO_BOOLEAN, TARN_AVRO_INT, TARN_AVRO_LONG, TARN_AVRO_FLOAT,
-    TARN_AVRO_DOUBLE, TARN_AVRO_BYTES, TARN_AVRO_STRING, TARN_AVRO_FIXED, TARN_AVRO_ENUM,
-    TARN_AVRO_ARRAY, TARN_AVRO_MAP, TARN_AVRO_UNION, TARN_AVRO_RECORD,
+    TARN_AVRO_NULL,
+    TARN_AVRO_BOOLEAN,
+    TARN_AVRO_INT,
+    TARN_AVRO_LONG,
+    TARN_AVRO_FLOAT,
+    TARN_AVRO_DOUBLE,
+    TARN_AVRO_BYTES,
+    TARN_AVRO_STRING,
+    TARN_AVRO_FIXED,
+    TARN_AVRO_ENUM,
+    TARN_AVRO_ARRAY,
+    TARN_AVRO_MAP,
+    TARN_AVRO_UNION,
+    TARN_AVRO_RECORD,
 };
 
-struct tarn_avro_node {                     /* one type of the writer's schema */
+struct tarn_avro_node { /* one type of the writer's schema */
     enum tarn_avro_kind kind;
     int64_t size;                           /* FIXED: bytes; ENUM: symbols */
     const struct tarn_avro_node **children; /* fields, branches, or the one item */
@@ -38,15 +49,15 @@ struct tarn_avro_node {                     /* one type of the writer's schema *
 
 struct tarn_avro_reader {
     struct tarn_slice file;
-    struct tarn_arena *arena;               /* borrowed */
+    struct tarn_arena *arena; /* borrowed */
     const struct tarn_avro_node *schema;
     int codec;
     uint8_t sync[TARN_AVRO_SYNC_SIZE];
-    size_t at;                              /* of the next block, in file */
-    size_t block_at;                        /* of this one */
-    int64_t records_left;                   /* in this block */
-    const uint8_t *cursor, *end;            /* in this block, expanded */
-    int64_t steps_left;                     /* values that may still be visited in this block */
+    size_t at;                   /* of the next block, in file */
+    size_t block_at;             /* of this one */
+    int64_t records_left;        /* in this block */
+    const uint8_t *cursor, *end; /* in this block, expanded */
+    int64_t steps_left;          /* values that may still be visited in this block */
     int64_t expanded_left;
 };
 
@@ -107,8 +118,8 @@ void tarn_avro_add_optional_bytes(struct tarn_buf *out, struct tarn_slice bytes)
 
 /* --- writing --- */
 struct tarn_avro_writer {
-    struct tarn_buf *out;                   /* borrowed */
-    struct tarn_buf block;                  /* add a record's values here, then end the record */
+    struct tarn_buf *out;  /* borrowed */
+    struct tarn_buf block; /* add a record's values here, then end the record */
     struct tarn_buf zipped;
     int64_t record_count;
     int codec, level;

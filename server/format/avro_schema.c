@@ -3,7 +3,7 @@
 /* Parsing keeps the named types seen so far; a name may be used inside its own definition. */
 struct parser {
     struct tarn_arena *arena;
-    struct tarn_map *named;     /* both the full and the short name to the node */
+    struct tarn_map *named; /* both the full and the short name to the node */
     size_t node_count;
 };
 
@@ -44,8 +44,8 @@ static struct tarn_slice full_name(struct parser *p, struct tarn_slice name,
 {
     if (space.size == 0 || memchr(name.data, '.', name.size) != NULL)
         return name;
-    return tarn_slice_str(tarn_arena_printf(p->arena, "%.*s.%.*s", TARN_SLICE_ARG(space),
-                                            TARN_SLICE_ARG(name)));
+    return tarn_slice_str(
+        tarn_arena_printf(p->arena, "%.*s.%.*s", TARN_SLICE_ARG(space), TARN_SLICE_ARG(name)));
 }
 
 static struct tarn_status *parse_name(struct parser *p, struct tarn_slice name,
@@ -63,10 +63,10 @@ static struct tarn_status *parse_name(struct parser *p, struct tarn_slice name,
     *out = tarn_map_find(p->named, full_name(p, name, space));
     if (*out == NULL)
         *out = tarn_map_find(p->named, name);
-    return *out != NULL ? TARN_OK
-                        : tarn_status_new(TARN_AVRO_MALFORMED, "avro.schema: unknown type \"%.*s\"",
-                                          (int)TARN_MIN(name.size, (size_t)60),
-                                          (const char *)name.data);
+    return *out != NULL
+               ? TARN_OK
+               : tarn_status_new(TARN_AVRO_MALFORMED, "avro.schema: unknown type \"%.*s\"",
+                                 (int)TARN_MIN(name.size, (size_t)60), (const char *)name.data);
 }
 
 /* Gives the node its name and answers with the namespace for what lies inside. */
@@ -111,8 +111,8 @@ static struct tarn_status *parse_record(struct parser *p, const struct tarn_json
         if (name.size == 0 || tarn_map_set(seen, name, node) != NULL)
             return bad("a field's name is missing or occurs twice");
         node->names[i] = tarn_arena_copy(p->arena, name);
-        TARN_TRY(parse_node(p, tarn_json_find(field, "type"), inner, depth + 1,
-                            &node->children[i]));
+        TARN_TRY(
+            parse_node(p, tarn_json_find(field, "type"), inner, depth + 1, &node->children[i]));
     }
     return TARN_OK;
 }
@@ -155,8 +155,13 @@ static struct tarn_status *parse_object(struct parser *p, const struct tarn_json
     bool array = tarn_slice_is(word, "array"), map = tarn_slice_is(word, "map");
     if (!record && !fixed && !symbols && !array && !map) /* {"type": "long", "logicalType": …} */
         return parse_node(p, type, space, depth + 1, out);
-    TARN_TRY(new_node(p, record ? TARN_AVRO_RECORD : fixed ? TARN_AVRO_FIXED :
-                      symbols ? TARN_AVRO_ENUM : array ? TARN_AVRO_ARRAY : TARN_AVRO_MAP, &node));
+    TARN_TRY(new_node(p,
+                      record    ? TARN_AVRO_RECORD
+                      : fixed   ? TARN_AVRO_FIXED
+                      : symbols ? TARN_AVRO_ENUM
+                      : array   ? TARN_AVRO_ARRAY
+                                : TARN_AVRO_MAP,
+                      &node));
     *out = node;
     if (record)
         return parse_record(p, json, space, depth, node);

@@ -7,12 +7,9 @@ static const struct codec {
     const char *word, *name;
     enum tarn_zip zip;
 } codecs[] = {
-    {"zstd", "zstandard", TARN_ZIP_ZSTD},
-    {"zstandard", "zstandard", TARN_ZIP_ZSTD},
-    {"deflate", "deflate", TARN_ZIP_DEFLATE},
-    {"snappy", "snappy", TARN_ZIP_SNAPPY},
-    {"none", "null", TARN_ZIP_NONE},
-    {"null", "null", TARN_ZIP_NONE},
+    {"zstd", "zstandard", TARN_ZIP_ZSTD},     {"zstandard", "zstandard", TARN_ZIP_ZSTD},
+    {"deflate", "deflate", TARN_ZIP_DEFLATE}, {"snappy", "snappy", TARN_ZIP_SNAPPY},
+    {"none", "null", TARN_ZIP_NONE},          {"null", "null", TARN_ZIP_NONE},
 };
 
 void tarn_avro_add_long(struct tarn_buf *out, int64_t value)

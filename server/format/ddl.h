@@ -17,8 +17,8 @@ struct tarn_format__scanner {
     struct tarn_arena *arena;
 };
 
-bool tarn_format__scan_end(struct tarn_format__scanner *s);              /* only blanks are left */
-bool tarn_format__scan_char(struct tarn_format__scanner *s, char c);     /* takes it if it is next */
+bool tarn_format__scan_end(struct tarn_format__scanner *s);          /* only blanks are left */
+bool tarn_format__scan_char(struct tarn_format__scanner *s, char c); /* takes it if it is next */
 bool tarn_format__scan_keyword(struct tarn_format__scanner *s, const char *word); /* likewise */
 /* A bare word or a `quoted name`; in the arena. */
 TARN_MUST struct tarn_status *tarn_format__scan_name(struct tarn_format__scanner *s,
@@ -34,8 +34,8 @@ TARN_MUST struct tarn_status *tarn_format__scan_field(struct tarn_format__scanne
 TARN_MUST struct tarn_status *tarn_format__scan_error(const struct tarn_format__scanner *s,
                                                       const char *expected);
 
-TARN_MUST struct tarn_status *tarn_format__fields_from_json(const struct tarn_json *array, int depth,
-                                                            struct tarn_arena *arena,
+TARN_MUST struct tarn_status *tarn_format__fields_from_json(const struct tarn_json *array,
+                                                            int depth, struct tarn_arena *arena,
                                                             const struct tarn_field **out,
                                                             size_t *count);
 struct tarn_json *tarn_format__fields_to_json(const struct tarn_field *fields, size_t count);
@@ -47,7 +47,7 @@ struct tarn_slice tarn_format__unknown_members(const struct tarn_json *object,
                                                struct tarn_arena *arena);
 /* Options that contradict the columns or each other; options.c. */
 TARN_MUST struct tarn_status *tarn_format__check_options(const struct tarn_schema *schema,
-                                                        struct tarn_arena *arena);
+                                                         struct tarn_arena *arena);
 /* May this be the name of a file in a folder of the table: no separators, no way up? */
 bool tarn_format__is_file_name(struct tarn_slice name);
 /* Depth-first ids for fields and what is nested in them; *next is the next free one. */

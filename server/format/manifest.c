@@ -16,9 +16,9 @@ struct slot {
 
 #define SLOTS_MAX 24
 
-struct plan {                       /* how the records of one type are read */
+struct plan { /* how the records of one type are read */
     const struct tarn_avro_node *record;
-    const int16_t *to;              /* writer's field -> slot, -1 for skip */
+    const int16_t *to; /* writer's field -> slot, -1 for skip */
 };
 
 static struct tarn_status *make_plan(struct tarn_avro_reader *r,
@@ -110,8 +110,8 @@ static struct tarn_status *read_stats(struct tarn_avro_reader *r, const struct p
             TARN_TRY(tarn_avro_read_bytes(r, child, false, &out->max));
             break;
         case STATS_NULLS:
-            TARN_TRY(tarn_avro_read_longs(r, child, TARN_STATS_UNKNOWN, &present,
-                                          &out->null_counts, &out->count));
+            TARN_TRY(tarn_avro_read_longs(r, child, TARN_STATS_UNKNOWN, &present, &out->null_counts,
+                                          &out->count));
             break;
         default:
             TARN_TRY(tarn_avro_skip(r, child));
@@ -123,22 +123,49 @@ static struct tarn_status *read_stats(struct tarn_avro_reader *r, const struct p
 /* ---- data files */
 
 enum file_slot {
-    FILE_NAME, FILE_SIZE, FILE_ROWS, FILE_MIN_KEY, FILE_MAX_KEY, FILE_KEY_STATS, FILE_VALUE_STATS,
-    FILE_MIN_SEQUENCE, FILE_MAX_SEQUENCE, FILE_SCHEMA, FILE_LEVEL, FILE_EXTRA, FILE_CREATED,
-    FILE_DELETES, FILE_INDEX, FILE_SOURCE, FILE_STATS_COLUMNS, FILE_EXTERNAL, FILE_FIRST_ROW,
-    FILE_COLUMNS, FILE_COLUMN_SEQUENCES,
+    FILE_NAME,
+    FILE_SIZE,
+    FILE_ROWS,
+    FILE_MIN_KEY,
+    FILE_MAX_KEY,
+    FILE_KEY_STATS,
+    FILE_VALUE_STATS,
+    FILE_MIN_SEQUENCE,
+    FILE_MAX_SEQUENCE,
+    FILE_SCHEMA,
+    FILE_LEVEL,
+    FILE_EXTRA,
+    FILE_CREATED,
+    FILE_DELETES,
+    FILE_INDEX,
+    FILE_SOURCE,
+    FILE_STATS_COLUMNS,
+    FILE_EXTERNAL,
+    FILE_FIRST_ROW,
+    FILE_COLUMNS,
+    FILE_COLUMN_SEQUENCES,
 };
 static const struct slot file_slots[] = {
-    {"_FILE_NAME", true},       {"_FILE_SIZE", true},
-    {"_ROW_COUNT", true},       {"_MIN_KEY", true},
-    {"_MAX_KEY", true},         {"_KEY_STATS", true},
-    {"_VALUE_STATS", true},     {"_MIN_SEQUENCE_NUMBER", true},
-    {"_MAX_SEQUENCE_NUMBER", true}, {"_SCHEMA_ID", true},
-    {"_LEVEL", true},           {"_EXTRA_FILES", false},
-    {"_CREATION_TIME", false},  {"_DELETE_ROW_COUNT", false},
-    {"_EMBEDDED_FILE_INDEX", false}, {"_FILE_SOURCE", false},
-    {"_VALUE_STATS_COLS", false}, {"_EXTERNAL_PATH", false},
-    {"_FIRST_ROW_ID", false},   {"_WRITE_COLS", false},
+    {"_FILE_NAME", true},
+    {"_FILE_SIZE", true},
+    {"_ROW_COUNT", true},
+    {"_MIN_KEY", true},
+    {"_MAX_KEY", true},
+    {"_KEY_STATS", true},
+    {"_VALUE_STATS", true},
+    {"_MIN_SEQUENCE_NUMBER", true},
+    {"_MAX_SEQUENCE_NUMBER", true},
+    {"_SCHEMA_ID", true},
+    {"_LEVEL", true},
+    {"_EXTRA_FILES", false},
+    {"_CREATION_TIME", false},
+    {"_DELETE_ROW_COUNT", false},
+    {"_EMBEDDED_FILE_INDEX", false},
+    {"_FILE_SOURCE", false},
+    {"_VALUE_STATS_COLS", false},
+    {"_EXTERNAL_PATH", false},
+    {"_FIRST_ROW_ID", false},
+    {"_WRITE_COLS", false},
     {"_WRITE_COLS_SEQUENCES", false},
 };
 
@@ -248,8 +275,8 @@ static struct tarn_status *read_file(struct tarn_avro_reader *r, const struct fi
             f->unknown = true;
             TARN_TRY(tarn_avro_skip(r, node->children[i]));
         } else {
-            TARN_TRY(read_file_field(r, plan, (enum file_slot)plan->file.to[i], node->children[i],
-                                     f));
+            TARN_TRY(
+                read_file_field(r, plan, (enum file_slot)plan->file.to[i], node->children[i], f));
         }
     }
     return TARN_OK;
@@ -257,10 +284,16 @@ static struct tarn_status *read_file(struct tarn_avro_reader *r, const struct fi
 
 /* ---- manifests */
 
-enum entry_slot { ENTRY_VERSION, ENTRY_KIND, ENTRY_PARTITION, ENTRY_BUCKET, ENTRY_TOTAL,
-                  ENTRY_FILE };
-static const struct slot entry_slots[] = {{"_VERSION", true},   {"_KIND", true},
-                                          {"_PARTITION", true}, {"_BUCKET", true},
+enum entry_slot {
+    ENTRY_VERSION,
+    ENTRY_KIND,
+    ENTRY_PARTITION,
+    ENTRY_BUCKET,
+    ENTRY_TOTAL,
+    ENTRY_FILE
+};
+static const struct slot entry_slots[] = {{"_VERSION", true},       {"_KIND", true},
+                                          {"_PARTITION", true},     {"_BUCKET", true},
                                           {"_TOTAL_BUCKETS", true}, {"_FILE", true}};
 
 static struct tarn_status *read_kind(struct tarn_avro_reader *r, const struct tarn_avro_node *node,
@@ -356,17 +389,40 @@ struct tarn_status *tarn_manifest_decode(struct tarn_slice bytes, struct tarn_ar
 
 /* ---- manifest lists */
 
-enum list_slot { LIST_VERSION, LIST_NAME, LIST_SIZE, LIST_ADDED, LIST_DELETED, LIST_STATS,
-                 LIST_SCHEMA, LIST_MIN_BUCKET, LIST_MAX_BUCKET, LIST_MIN_LEVEL, LIST_MAX_LEVEL,
-                 LIST_MIN_ROW, LIST_MAX_ROW, LIST_TOTAL_BUCKETS, LIST_EXTRA_FILES };
+enum list_slot {
+    LIST_VERSION,
+    LIST_NAME,
+    LIST_SIZE,
+    LIST_ADDED,
+    LIST_DELETED,
+    LIST_STATS,
+    LIST_SCHEMA,
+    LIST_MIN_BUCKET,
+    LIST_MAX_BUCKET,
+    LIST_MIN_LEVEL,
+    LIST_MAX_LEVEL,
+    LIST_MIN_ROW,
+    LIST_MAX_ROW,
+    LIST_TOTAL_BUCKETS,
+    LIST_EXTRA_FILES
+};
 static const struct slot list_slots[] = {
-    {"_VERSION", true},    {"_FILE_NAME", true},   {"_FILE_SIZE", true},
-    {"_NUM_ADDED_FILES", true}, {"_NUM_DELETED_FILES", true}, {"_PARTITION_STATS", true},
-    {"_SCHEMA_ID", true},  {"_MIN_BUCKET", false}, {"_MAX_BUCKET", false},
-    {"_MIN_LEVEL", false}, {"_MAX_LEVEL", false},  {"_MIN_ROW_ID", false},
+    {"_VERSION", true},
+    {"_FILE_NAME", true},
+    {"_FILE_SIZE", true},
+    {"_NUM_ADDED_FILES", true},
+    {"_NUM_DELETED_FILES", true},
+    {"_PARTITION_STATS", true},
+    {"_SCHEMA_ID", true},
+    {"_MIN_BUCKET", false},
+    {"_MAX_BUCKET", false},
+    {"_MIN_LEVEL", false},
+    {"_MAX_LEVEL", false},
+    {"_MIN_ROW_ID", false},
     {"_MAX_ROW_ID", false},
     /* pypaimon's own, dropped by Java too: known, so that what it wrote can be carried on. */
-    {"_TOTAL_BUCKETS", false}, {"_EXTRA_FILES", false}};
+    {"_TOTAL_BUCKETS", false},
+    {"_EXTRA_FILES", false}};
 
 static struct tarn_status *read_list_field(struct tarn_avro_reader *r, const struct plan *stats,
                                            int slot, const struct tarn_avro_node *node,
@@ -444,12 +500,23 @@ struct tarn_status *tarn_manifest_list_decode(struct tarn_slice bytes, struct ta
 
 /* ---- index manifests */
 
-enum index_slot { INDEX_VERSION, INDEX_KIND, INDEX_PARTITION, INDEX_BUCKET, INDEX_TYPE, INDEX_NAME,
-                  INDEX_SIZE, INDEX_ROWS, INDEX_VECTORS, INDEX_EXTERNAL };
+enum index_slot {
+    INDEX_VERSION,
+    INDEX_KIND,
+    INDEX_PARTITION,
+    INDEX_BUCKET,
+    INDEX_TYPE,
+    INDEX_NAME,
+    INDEX_SIZE,
+    INDEX_ROWS,
+    INDEX_VECTORS,
+    INDEX_EXTERNAL
+};
 static const struct slot index_slots[] = {
-    {"_VERSION", true},    {"_KIND", true},      {"_PARTITION", true}, {"_BUCKET", true},
-    {"_INDEX_TYPE", true}, {"_FILE_NAME", true}, {"_FILE_SIZE", true}, {"_ROW_COUNT", true},
-    {"_DELETIONS_VECTORS_RANGES", false}, {"_EXTERNAL_PATH", false}};
+    {"_VERSION", true},       {"_KIND", true},       {"_PARTITION", true},
+    {"_BUCKET", true},        {"_INDEX_TYPE", true}, {"_FILE_NAME", true},
+    {"_FILE_SIZE", true},     {"_ROW_COUNT", true},  {"_DELETIONS_VECTORS_RANGES", false},
+    {"_EXTERNAL_PATH", false}};
 
 static struct tarn_status *read_index_field(struct tarn_avro_reader *r, int slot,
                                             const struct tarn_avro_node *node,

@@ -109,8 +109,12 @@ void tarn_manifest_identity(const struct tarn_manifest_entry *entry, struct tarn
 #define TARN_PACK_VERSION 1
 
 enum pack_flag {
-    PACK_STATS = 1 << 0, PACK_STATS_COLUMNS = 1 << 1, PACK_COLUMNS = 1 << 2,
-    PACK_SEQUENCES = 1 << 3, PACK_UNKNOWN = 1 << 4, PACK_ALL = (1 << 5) - 1,
+    PACK_STATS = 1 << 0,
+    PACK_STATS_COLUMNS = 1 << 1,
+    PACK_COLUMNS = 1 << 2,
+    PACK_SEQUENCES = 1 << 3,
+    PACK_UNKNOWN = 1 << 4,
+    PACK_ALL = (1 << 5) - 1,
 };
 
 static void pack_strings(struct tarn_buf *out, const struct tarn_slice *items, size_t count)
@@ -145,10 +149,10 @@ void tarn_manifest_entry_pack(const struct tarn_manifest_entry *entry, bool with
                 (f->unknown ? PACK_UNKNOWN : 0);
     tarn_buf_add_byte(out, TARN_PACK_VERSION);
     tarn_buf_add_byte(out, (uint8_t)flags);
-    const int64_t numbers[] = {entry->kind, entry->bucket, entry->total_buckets, f->size,
-                               f->row_count, f->min_sequence, f->max_sequence, f->schema_id,
-                               f->level, f->creation_time_ms, f->delete_row_count, f->source,
-                               f->first_row_id};
+    const int64_t numbers[] = {
+        entry->kind,         entry->bucket,   entry->total_buckets, f->size,  f->row_count,
+        f->min_sequence,     f->max_sequence, f->schema_id,         f->level, f->creation_time_ms,
+        f->delete_row_count, f->source,       f->first_row_id};
     for (size_t i = 0; i < TARN_COUNT_OF(numbers); i++)
         tarn_avro_add_long(out, numbers[i]);
     tarn_avro_add_bytes(out, entry->partition);
@@ -173,14 +177,14 @@ void tarn_manifest_entry_pack(const struct tarn_manifest_entry *entry, bool with
 struct unpacker {
     const uint8_t *cursor, *end;
     struct tarn_arena *arena;
-    bool failed;                /* once set, everything taken is empty */
+    bool failed; /* once set, everything taken is empty */
 };
 
 static int64_t take_number(struct unpacker *u, int64_t min, int64_t max)
 {
     int64_t value = 0;
-    u->failed = u->failed || !tarn_avro_take_long(&u->cursor, u->end, &value) || value < min ||
-                value > max;
+    u->failed =
+        u->failed || !tarn_avro_take_long(&u->cursor, u->end, &value) || value < min || value > max;
     return u->failed ? 0 : value;
 }
 
@@ -286,13 +290,11 @@ static bool names_fit(const struct tarn_data_file *f)
 struct tarn_status *tarn_manifest_entry_unpack(struct tarn_slice bytes, struct tarn_arena *arena,
                                                struct tarn_manifest_entry *out)
 {
-    if (bytes.size < 2 || bytes.data[0] != TARN_PACK_VERSION ||
-        (bytes.data[1] & ~PACK_ALL) != 0)
+    if (bytes.size < 2 || bytes.data[0] != TARN_PACK_VERSION || (bytes.data[1] & ~PACK_ALL) != 0)
         return tarn_status_new(TARN_MANIFEST_MALFORMED,
                                "a packed entry has an unknown version or flags");
     bytes = tarn_arena_copy(arena, bytes);
-    struct unpacker u = {
-        .cursor = bytes.data + 2, .end = bytes.data + bytes.size, .arena = arena};
+    struct unpacker u = {.cursor = bytes.data + 2, .end = bytes.data + bytes.size, .arena = arena};
     struct tarn_manifest_entry entry = {0};
     unpack_numbers(&u, &entry);
     unpack_rest(&u, bytes.data[1], &entry);

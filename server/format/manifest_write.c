@@ -2,6 +2,7 @@
 
 #include "format/avro.h"
 
+/* clang-format off */
 /* The schema texts, letter by letter as Java writes them: its reader insists on exactly these six
  * fields at the top of a manifest. bytes: test/golden/manifest/. */
 #define STATS(name)                                                                                \
@@ -45,6 +46,7 @@ static const char manifest_schema[] = TOP
     OPTIONAL("_FILE_SOURCE", "\"int\"") "," OPTIONAL("_VALUE_STATS_COLS", STRINGS) ","
     OPTIONAL("_EXTERNAL_PATH", "\"string\"") "," OPTIONAL("_FIRST_ROW_ID", "\"long\"") ","
     OPTIONAL("_WRITE_COLS", STRINGS) "," OPTIONAL("_WRITE_COLS_SEQUENCES", LONGS) "]}}]}";
+/* clang-format on */
 
 static void add_stats(struct tarn_buf *out, const struct tarn_stats *stats)
 {

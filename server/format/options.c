@@ -1,24 +1,11 @@
 #include "format/options.h"
 
 #include "format/ddl.h"
+#include "format/options_judge.h"
 
 #include <limits.h>
 #include <stdlib.h>
 #include <strings.h>
-
-enum kind { TEXT, INT, BOOL, SIZE, DURATION, REAL, ENUM, STATS, FORMATS };
-enum effect { USED, PASSIVE, REFUSE_WRITE, REFUSE };
-
-static const struct option {
-    const char *key;
-    enum kind kind;
-    const char *fallback;
-    enum effect effect;
-} table[] = {
-#define O(key, kind, fallback, effect) {key, kind, fallback, effect},
-#include "format/options.def"
-#undef O
-};
 
 static struct tarn_status *invalid(const char *key, struct tarn_slice value, const char *expected)
 {
@@ -27,50 +14,7 @@ static struct tarn_status *invalid(const char *key, struct tarn_slice value, con
                            expected);
 }
 
-static bool ends_with(struct tarn_slice s, const char *end)
-{
-    size_t n = strlen(end);
-    return s.size >= n && memcmp(s.data + s.size - n, end, n) == 0;
-}
-
-static const struct option *find_option(struct tarn_slice key)
-{
-    static const struct option column_stats = {"fields.*.stats-mode", STATS, "", USED};
-    if (tarn_slice_starts_with(key, tarn_slice_str("fields.")) && ends_with(key, ".stats-mode"))
-        return &column_stats;
-    for (size_t i = 0; i < TARN_COUNT_OF(table); i++) {
-        size_t n = strlen(table[i].key);
-        bool pattern = table[i].key[n - 1] == '*';
-        if (pattern ? tarn_slice_starts_with(key, tarn_slice_of(table[i].key, n - 1))
-                    : tarn_slice_is(key, table[i].key))
-            return &table[i];
-    }
-    return NULL;
-}
-
 /* ---- values */
-
-/* Java takes words of an enum without case, and _ for -. */
-static bool is_word(struct tarn_slice value, const char *word)
-{
-    if (value.size != strlen(word))
-        return false;
-    for (size_t i = 0; i < value.size; i++) {
-        char c = (char)(value.data[i] == '_' ? '-' : value.data[i]);
-        if (strncasecmp(&c, word + i, 1) != 0)
-            return false;
-    }
-    return true;
-}
-
-static struct tarn_slice trim(struct tarn_slice s)
-{
-    while (s.size > 0 && s.data[0] == ' ')
-        s = tarn_slice_of(s.data + 1, s.size - 1);
-    while (s.size > 0 && s.data[s.size - 1] == ' ')
-        s.size--;
-    return s;
-}
 
 /* The value of an option, or its default; absent where both are. */
 static struct tarn_slice value_of(const struct tarn_schema *schema, const char *key)
@@ -78,9 +22,8 @@ static struct tarn_slice value_of(const struct tarn_schema *schema, const char *
     struct tarn_slice value = tarn_schema_option(schema, key);
     if (value.data != NULL)
         return value;
-    const struct option *option = find_option(tarn_slice_str(key));
-    tarn_assert(option != NULL);
-    return option->fallback[0] == 0 ? (struct tarn_slice){0} : tarn_slice_str(option->fallback);
+    const char *option = tarn_format__option_default(key);
+    return option[0] == 0 ? (struct tarn_slice){0} : tarn_slice_str(option);
 }
 
 static struct tarn_status *reword(struct tarn_status *s, const char *key, struct tarn_slice value,
@@ -97,7 +40,7 @@ static struct tarn_status *take_i64(const struct tarn_schema *schema, const char
     *out = fallback;
     if (value.data == NULL)
         return TARN_OK;
-    struct tarn_status *s = tarn_parse_i64(trim(value), out);
+    struct tarn_status *s = tarn_parse_i64(tarn_format__trim(value), out);
     if (s != NULL)
         return reword(s, key, value, "a whole number");
     return *out >= min && *out <= max ? TARN_OK : invalid(key, value, "a number within its range");
@@ -119,7 +62,7 @@ static struct tarn_status *take_size(const struct tarn_schema *schema, const cha
     *out = fallback;
     if (value.data == NULL)
         return TARN_OK;
-    struct tarn_status *s = tarn_parse_size(trim(value), out);
+    struct tarn_status *s = tarn_parse_size(tarn_format__trim(value), out);
     if (s != NULL)
         return reword(s, key, value, "a size such as 128 mb");
     return *out >= 0 ? TARN_OK : invalid(key, value, "a size such as 128 mb");
@@ -132,35 +75,37 @@ static struct tarn_status *take_duration(const struct tarn_schema *schema, const
     *out = -1;
     if (value.data == NULL)
         return TARN_OK;
-    struct tarn_status *s = tarn_parse_duration(trim(value), out);
+    struct tarn_status *s = tarn_parse_duration(tarn_format__trim(value), out);
     return s == NULL ? TARN_OK : reword(s, key, value, "a duration such as 1 h");
 }
 
 static struct tarn_status *take_bool(const struct tarn_schema *schema, const char *key, bool *out)
 {
     struct tarn_slice value = value_of(schema, key);
-    *out = is_word(trim(value), "true");
-    return *out || is_word(trim(value), "false") ? TARN_OK : invalid(key, value, "true or false");
+    *out = tarn_format__is_word(tarn_format__trim(value), "true");
+    return *out || tarn_format__is_word(tarn_format__trim(value), "false")
+               ? TARN_OK
+               : invalid(key, value, "true or false");
 }
 
 static struct tarn_status *take_ratio(const struct tarn_schema *schema, const char *key,
                                       double *out)
 {
     struct tarn_slice value = value_of(schema, key);
-    TARN_OWN(tarn_free_drop) char *text = tarn_slice_dup(trim(value));
+    TARN_OWN(tarn_free_drop) char *text = tarn_slice_dup(tarn_format__trim(value));
     char *end = NULL;
     *out = strtod(text, &end);
     return end != text && *end == 0 && *out >= 0 && *out <= 1 ? TARN_OK
-                                                             : invalid(key, value, "0.0 to 1.0");
+                                                              : invalid(key, value, "0.0 to 1.0");
 }
 
 /* none, counts, full, truncate(n) */
 static bool parse_stats_mode(struct tarn_slice value, enum tarn_stats_mode *mode, int32_t *length)
 {
     static const char *const words[] = {"none", "counts", NULL, "full"};
-    value = trim(value);
+    value = tarn_format__trim(value);
     for (int i = 0; i < 4; i++) {
-        if (words[i] != NULL && is_word(value, words[i])) {
+        if (words[i] != NULL && tarn_format__is_word(value, words[i])) {
             *mode = (enum tarn_stats_mode)i;
             return true;
         }
@@ -170,7 +115,7 @@ static bool parse_stats_mode(struct tarn_slice value, enum tarn_stats_mode *mode
         value.data[value.size - 1] != ')')
         return false;
     struct tarn_status *s =
-        tarn_parse_i64(trim(tarn_slice_of(value.data + 9, value.size - 10)), &n);
+        tarn_parse_i64(tarn_format__trim(tarn_slice_of(value.data + 9, value.size - 10)), &n);
     bool fine = s == NULL && n > 0 && n <= INT32_MAX;
     tarn_status_free(s);
     *mode = TARN_STATS_TRUNCATE;
@@ -195,7 +140,8 @@ static struct tarn_status *take_columns(const struct tarn_schema *schema, const 
     for (size_t i = 0; i <= value.size; i++) {
         if (i < value.size && value.data[i] != ',')
             continue;
-        int column = tarn_schema_find(schema, trim(tarn_slice_of(value.data + start, i - start)));
+        int column = tarn_schema_find(
+            schema, tarn_format__trim(tarn_slice_of(value.data + start, i - start)));
         if (column < 0)
             return invalid(key, value, "names of columns");
         for (size_t j = 0; j < n; j++)
@@ -211,116 +157,14 @@ static struct tarn_status *take_columns(const struct tarn_schema *schema, const 
     return TARN_OK;
 }
 
-/* ---- what isn't implemented */
-
-/* The first reason is the one that is told. */
-static void refuse(struct tarn_options *o, bool merge, const char *reason)
-{
-    if (o->refuse_write.data == NULL)
-        o->refuse_write = tarn_slice_str(reason);
-    if (merge && o->refuse_merge.data == NULL)
-        o->refuse_merge = tarn_slice_str(reason);
-}
-
-/* Is every format of "0:avro,1:parquet" parquet? */
-static bool only_parquet(struct tarn_slice value)
-{
-    size_t start = 0;
-    for (size_t i = 0; i <= value.size; i++) {
-        if (i < value.size && value.data[i] != ',')
-            continue;
-        struct tarn_slice pair = trim(tarn_slice_of(value.data + start, i - start));
-        const uint8_t *colon = pair.size > 0 ? memchr(pair.data, ':', pair.size) : NULL;
-        if (colon == NULL ||
-            !is_word(trim(tarn_slice_of(colon + 1, (size_t)(pair.data + pair.size - colon - 1))),
-                     "parquet"))
-            return false;
-        start = i + 1;
-    }
-    return true;
-}
-
-static void judge_option(const struct tarn_pair *pair, struct tarn_arena *arena,
-                         struct tarn_options *o)
-{
-    const struct option *option = find_option(pair->key);
-    if (option == NULL || option->effect == USED || option->effect == PASSIVE)
-        return;
-    struct tarn_slice value = trim(pair->value);
-    if (option->kind == FORMATS ? only_parquet(value)
-                                : option->fallback[0] != 0 && is_word(value, option->fallback))
-        return;
-    refuse(o, option->effect == REFUSE,
-           tarn_arena_printf(arena, "%.*s = %.*s", TARN_SLICE_ARG(pair->key),
-                             (int)TARN_MIN(value.size, (size_t)200), (const char *)value.data));
-}
-
-static bool has_unreadable_part(const struct tarn_type *type)
-{
-    if (type == NULL)
-        return false;
-    if (type->id == TARN_TYPE_VARIANT || type->id == TARN_TYPE_BLOB ||
-        type->id == TARN_TYPE_GEOMETRY || type->id == TARN_TYPE_GEOGRAPHY ||
-        type->id == TARN_TYPE_VECTOR)
-        return true;
-    for (size_t i = 0; i < type->field_count; i++)
-        if (has_unreadable_part(type->fields[i].type))
-            return true;
-    return has_unreadable_part(type->key) || has_unreadable_part(type->element);
-}
-
-static void judge_columns(const struct tarn_schema *schema, struct tarn_arena *arena,
-                          struct tarn_options *o)
-{
-    for (size_t i = 0; i < schema->field_count; i++) {
-        if (!has_unreadable_part(schema->fields[i].type))
-            continue;
-        TARN_OWN(tarn_buf_drop) struct tarn_buf type = {0};
-        tarn_type_print(schema->fields[i].type, &type);
-        refuse(o, true,
-               tarn_arena_printf(arena, "column %.*s %.*s", TARN_SLICE_ARG(schema->fields[i].name),
-                                 (int)TARN_MIN(type.size, (size_t)200), (const char *)type.data));
-    }
-}
-
-/* Is a partition column no part of the primary key, so that a key may move between partitions? */
-static bool crosses_partitions(const struct tarn_schema *schema)
-{
-    for (size_t i = 0; i < schema->partition_key_count; i++) {
-        bool in_key = false;
-        for (size_t j = 0; j < schema->primary_key_count; j++)
-            in_key = in_key || tarn_slice_equal(schema->partition_keys[i], schema->primary_keys[j]);
-        if (!in_key)
-            return true;
-    }
-    return false;
-}
-
-static void judge(const struct tarn_schema *schema, struct tarn_arena *arena,
-                  struct tarn_options *o)
-{
-    if (schema->version > 3)
-        refuse(o, true, tarn_arena_printf(arena, "schema version %d", schema->version));
-    for (size_t i = 0; i < schema->option_count; i++)
-        judge_option(&schema->options[i], arena, o);
-    judge_columns(schema, arena, o);
-    if (o->bucket == -2)
-        refuse(o, false, "bucket = -2 (postpone)");
-    if (!tarn_schema_is_append(schema) && crosses_partitions(schema))
-        refuse(o, false, "a primary key without the partition keys (cross-partition upsert)");
-    if (!tarn_schema_is_append(schema) && o->bucket == -1)
-        refuse(o, false, "bucket = -1 with a primary key (dynamic buckets)");
-}
-
 /* ---- parsing, group by group */
 
-static struct tarn_status *default_bucket_key(const struct tarn_schema *schema,
-                                              struct tarn_arena *arena, struct tarn_options *o)
+static void default_bucket_key(const struct tarn_schema *schema, struct tarn_arena *arena,
+                               struct tarn_options *o)
 {
     int *columns = NULL;
     o->bucket_key_count = tarn_schema_trimmed_key_columns(schema, arena, &columns);
     o->bucket_key_columns = columns;
-    return TARN_OK;
 }
 
 static bool is_key(const struct tarn_slice *keys, size_t count, struct tarn_slice name)
@@ -338,9 +182,9 @@ static struct tarn_status *check_bucket_key(const struct tarn_schema *schema,
     if (value.data != NULL && o->bucket == -1)
         return invalid("bucket-key", value, "none, since bucket is -1");
     if (value.data == NULL && o->bucket > 0 && tarn_schema_is_append(schema))
-        return tarn_status_new(TARN_SCHEMA_INVALID,
-                               "a table without primary key needs option bucket-key for bucket = %d",
-                               o->bucket);
+        return tarn_status_new(
+            TARN_SCHEMA_INVALID,
+            "a table without primary key needs option bucket-key for bucket = %d", o->bucket);
     for (size_t i = 0; value.data != NULL && i < o->bucket_key_count; i++) {
         struct tarn_slice name = schema->fields[o->bucket_key_columns[i]].name;
         if (is_key(schema->partition_keys, schema->partition_key_count, name))
@@ -359,24 +203,25 @@ static struct tarn_status *parse_buckets(const struct tarn_schema *schema, struc
     TARN_TRY(take_int(schema, "bucket", -2, INT32_MAX, -1, &o->bucket));
     if (o->bucket == 0)
         return invalid("bucket", value, "a number above 0, -1 or -2");
-    TARN_TRY(take_columns(schema, "bucket-key", arena, &o->bucket_key_columns,
-                          &o->bucket_key_count));
+    TARN_TRY(
+        take_columns(schema, "bucket-key", arena, &o->bucket_key_columns, &o->bucket_key_count));
     TARN_TRY(check_bucket_key(schema, o));
     if (o->bucket_key_count == 0)
-        TARN_TRY(default_bucket_key(schema, arena, o));
+        default_bucket_key(schema, arena, o);
     function = value_of(schema, "bucket-function.type");
-    if (is_word(function, "mod"))
+    if (tarn_format__is_word(function, "mod"))
         o->bucket_function = TARN_BUCKET_MOD;
-    else if (is_word(function, "hive"))
+    else if (tarn_format__is_word(function, "hive"))
         o->bucket_function = TARN_BUCKET_HIVE;
-    else if (!is_word(function, "default"))
+    else if (!tarn_format__is_word(function, "default"))
         return invalid("bucket-function.type", function, "default, mod or hive");
     if (o->bucket_function == TARN_BUCKET_MOD && o->bucket > 0) {
         enum tarn_type_id id = o->bucket_key_count == 0
                                    ? TARN_TYPE_ROW
                                    : schema->fields[o->bucket_key_columns[0]].type->id;
         if (o->bucket_key_count != 1 || (id != TARN_TYPE_INT && id != TARN_TYPE_BIGINT))
-            return invalid("bucket-function.type", function, "default: mod takes one INT or BIGINT");
+            return invalid("bucket-function.type", function,
+                           "default: mod takes one INT or BIGINT");
     }
     return take_bool(schema, "bucket-append-ordered", &o->bucket_append_ordered);
 }
@@ -391,10 +236,12 @@ static struct tarn_status *parse_merging(const struct tarn_schema *schema, struc
                                               "partial-update.ignore-delete"};
     struct tarn_slice engine = value_of(schema, "merge-engine"), order, kind;
     size_t i = 0;
-    while (i < TARN_COUNT_OF(engines) && !is_word(trim(engine), engines[i]))
+    while (i < TARN_COUNT_OF(engines) &&
+           !tarn_format__is_word(tarn_format__trim(engine), engines[i]))
         i++;
     if (i == TARN_COUNT_OF(engines)) /* an engine of a later version: refused, not unreadable */
-        refuse(o, true, tarn_arena_printf(arena, "merge-engine = %.*s", TARN_SLICE_ARG(engine)));
+        tarn_format__refuse(
+            o, true, tarn_arena_printf(arena, "merge-engine = %.*s", TARN_SLICE_ARG(engine)));
     o->merge_engine = i < TARN_COUNT_OF(engines) ? (enum tarn_merge_engine)i : 0;
     for (size_t k = 0; k < TARN_COUNT_OF(ignore_keys); k++) {
         bool on = false;
@@ -407,8 +254,8 @@ static struct tarn_status *parse_merging(const struct tarn_schema *schema, struc
     TARN_TRY(take_columns(schema, "sequence.field", arena, &o->sequence_columns,
                           &o->sequence_column_count));
     order = value_of(schema, "sequence.field.sort-order");
-    o->sequence_descending = is_word(trim(order), "descending");
-    if (!o->sequence_descending && !is_word(trim(order), "ascending"))
+    o->sequence_descending = tarn_format__is_word(tarn_format__trim(order), "descending");
+    if (!o->sequence_descending && !tarn_format__is_word(tarn_format__trim(order), "ascending"))
         return invalid("sequence.field.sort-order", order, "ascending or descending");
     kind = tarn_schema_option(schema, "rowkind.field");
     o->rowkind_column = kind.data == NULL ? -1 : tarn_schema_find(schema, kind);
@@ -426,7 +273,7 @@ static struct tarn_status *take_name(const struct tarn_schema *schema, const cha
                                      struct tarn_slice *out)
 {
     *out = value_of(schema, key);
-    return out->data == NULL || tarn_format__is_file_name(*out)
+    return out->size == 0 || tarn_format__is_file_name(*out)
                ? TARN_OK
                : invalid(key, *out, "text that can be part of a file's name");
 }
@@ -484,9 +331,10 @@ static struct tarn_status *parse_commit(const struct tarn_schema *schema, struct
                        &o->manifest_full_threshold));
     TARN_TRY(take_int(schema, "manifest.merge-min-count", 1, INT32_MAX, 30,
                       &o->manifest_merge_min_count));
-    /* Readers take every codec, so a word that only Java knows is no reason to refuse the table. */
+    /* Readers go by what the file says, so a word that we don't write is no reason to refuse the table.
+     * snappy is one: Java 2.0.0 writes no such manifest and doesn't read one ("Unrecognized codec"). */
     o->manifest_compression = value_of(schema, "manifest.compression");
-    static const char *const codecs[] = {"zstd", "zstandard", "deflate", "snappy", "none", "null"};
+    static const char *const codecs[] = {"zstd", "zstandard", "deflate", "none", "null"};
     bool known = false;
     for (size_t i = 0; i < TARN_COUNT_OF(codecs); i++)
         known = known || tarn_slice_is(o->manifest_compression, codecs[i]);
@@ -495,14 +343,14 @@ static struct tarn_status *parse_commit(const struct tarn_schema *schema, struct
     TARN_TRY(take_bool(schema, "commit.discard-duplicate-files", &o->discard_duplicate_files));
     TARN_TRY(take_int(schema, "commit.max-retries", 0, INT32_MAX, 10, &o->commit_retries));
     TARN_TRY(take_bool(schema, "dynamic-partition-overwrite", &o->dynamic_partition_overwrite));
-    if (is_word(group, "all"))
+    if (tarn_format__is_word(group, "all"))
         o->group_commit = TARN_GROUP_ALL;
-    else if (is_word(group, "none"))
+    else if (tarn_format__is_word(group, "none"))
         o->group_commit = TARN_GROUP_NONE;
-    else if (!is_word(group, "batch"))
+    else if (!tarn_format__is_word(group, "batch"))
         return invalid("tarn.group-commit", group, "batch, all or none");
-    o->sequence_overlap_refused = is_word(overlap, "refuse");
-    return o->sequence_overlap_refused || is_word(overlap, "allow")
+    o->sequence_overlap_refused = tarn_format__is_word(overlap, "refuse");
+    return o->sequence_overlap_refused || tarn_format__is_word(overlap, "allow")
                ? TARN_OK
                : invalid("tarn.sequence-overlap", overlap, "allow or refuse");
 }
@@ -522,16 +370,16 @@ static struct tarn_status *parse_compaction(const struct tarn_schema *schema,
     TARN_TRY(take_int(schema, "compaction.size-ratio", 0, INT32_MAX, 1, &o->size_ratio_percent));
     TARN_TRY(take_ratio(schema, "compaction.small-file-ratio", &o->small_file_ratio));
     TARN_TRY(take_bool(schema, "compaction.force-up-level-0", &o->force_up_level_0));
-    TARN_TRY(take_duration(schema, "compaction.optimization-interval",
-                           &o->optimization_interval_ms));
+    TARN_TRY(
+        take_duration(schema, "compaction.optimization-interval", &o->optimization_interval_ms));
     TARN_TRY(take_size(schema, "compaction.total-size-threshold", -1, &o->total_size_threshold));
     TARN_TRY(take_size(schema, "compaction.incremental-size-threshold", -1,
                        &o->incremental_size_threshold));
     TARN_TRY(take_int(schema, "compaction.offpeak.start.hour", -1, 23, -1, &o->offpeak_start_hour));
     TARN_TRY(take_int(schema, "compaction.offpeak.end.hour", -1, 23, -1, &o->offpeak_end_hour));
     TARN_TRY(take_int(schema, "compaction.offpeak-ratio", 0, 100, 0, &o->offpeak_ratio));
-    TARN_TRY(take_int(schema, "compaction.min.file-num", 2, INT32_MAX, 5,
-                      &o->append_min_file_count));
+    TARN_TRY(
+        take_int(schema, "compaction.min.file-num", 2, INT32_MAX, 5, &o->append_min_file_count));
     TARN_TRY(take_bool(schema, "write-only", &o->write_only));
     TARN_TRY(take_bool(schema, "write.compaction-skip", &write_only));
     o->write_only = o->write_only || write_only;
@@ -543,13 +391,11 @@ static struct tarn_status *check_column_stats(const struct tarn_schema *schema)
 {
     enum tarn_stats_mode mode;
     int32_t length = 0;
-    for (size_t i = 0; i < schema->option_count; i++) {
-        const struct option *option = find_option(schema->options[i].key);
-        if (option != NULL && option->kind == STATS &&
+    for (size_t i = 0; i < schema->option_count; i++)
+        if (tarn_format__is_column_stats(schema->options[i].key) &&
             !parse_stats_mode(schema->options[i].value, &mode, &length))
-            return invalid(option->key, schema->options[i].value,
+            return invalid("fields.*.stats-mode", schema->options[i].value,
                            "none, counts, truncate(n) or full");
-    }
     return TARN_OK;
 }
 
@@ -563,7 +409,7 @@ struct tarn_status *tarn_options_parse(const struct tarn_schema *schema, struct 
     TARN_TRY(parse_commit(schema, &o));
     TARN_TRY(parse_compaction(schema, &o));
     TARN_TRY(check_column_stats(schema));
-    judge(schema, arena, &o);
+    tarn_format__judge(schema, arena, &o);
     *out = o;
     return TARN_OK;
 }
@@ -573,7 +419,7 @@ struct tarn_status *tarn_format__check_options(const struct tarn_schema *schema,
 {
     struct tarn_options o;
     TARN_TRY(tarn_options_parse(schema, arena, &o));
-    if (!tarn_schema_is_append(schema) && crosses_partitions(schema) && o.bucket != -1)
+    if (!tarn_schema_is_append(schema) && tarn_format__crosses_partitions(schema) && o.bucket != -1)
         return tarn_status_new(TARN_SCHEMA_INVALID,
                                "the primary key must hold every partition key where bucket = %d",
                                o.bucket);
@@ -582,8 +428,8 @@ struct tarn_status *tarn_format__check_options(const struct tarn_schema *schema,
 
 static bool is_thin_key(const struct tarn_options *o, const struct tarn_schema *schema, int column)
 {
-    return o->thin_mode && is_key(schema->primary_keys, schema->primary_key_count,
-                                  schema->fields[column].name);
+    return o->thin_mode &&
+           is_key(schema->primary_keys, schema->primary_key_count, schema->fields[column].name);
 }
 
 void tarn_options_stats_mode(const struct tarn_options *options, const struct tarn_schema *schema,

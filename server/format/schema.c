@@ -1,6 +1,7 @@
 #include "format/schema.h"
 
 #include "format/ddl.h"
+#include "format/options_judge.h"
 
 #include <limits.h>
 
@@ -186,8 +187,8 @@ static struct tarn_status *decode_members(const struct tarn_json *json, struct t
         s->comment = tarn_arena_copy(arena, tarn_json_text(comment));
     else if (comment != NULL && tarn_json_kind(comment) != TARN_JSON_NULL)
         return malformed("comment", "is no text");
-    s->unknown_json = tarn_format__unknown_members(json, known_members,
-                                                   TARN_COUNT_OF(known_members), arena);
+    s->unknown_json =
+        tarn_format__unknown_members(json, known_members, TARN_COUNT_OF(known_members), arena);
     if (s->highest_field_id < highest_id(s->fields, s->field_count))
         return malformed("highestFieldId", "is below the id of a field");
     return check_shape(s, TARN_SCHEMA_MALFORMED);
@@ -302,15 +303,6 @@ size_t tarn_schema_trimmed_key_columns(const struct tarn_schema *s, struct tarn_
 
 /* ---- create */
 
-static struct tarn_slice trim(struct tarn_slice s)
-{
-    while (s.size > 0 && (s.data[0] == ' ' || s.data[0] == '\t'))
-        s = tarn_slice_of(s.data + 1, s.size - 1);
-    while (s.size > 0 && (s.data[s.size - 1] == ' ' || s.data[s.size - 1] == '\t'))
-        s.size--;
-    return s;
-}
-
 /* "a, b" of an option as names. */
 static struct tarn_status *split_names(struct tarn_slice text, const char *option,
                                        struct tarn_arena *arena, const struct tarn_slice **out,
@@ -323,7 +315,8 @@ static struct tarn_status *split_names(struct tarn_slice text, const char *optio
     for (size_t i = 0; i <= text.size; i++) {
         if (i < text.size && text.data[i] != ',')
             continue;
-        names[k] = tarn_arena_copy(arena, trim(tarn_slice_of(text.data + start, i - start)));
+        names[k] =
+            tarn_arena_copy(arena, tarn_format__trim(tarn_slice_of(text.data + start, i - start)));
         if (names[k++].size == 0)
             return tarn_status_new(TARN_SCHEMA_INVALID, "option %s = \"%.*s\" holds an empty name",
                                    option, TARN_SLICE_ARG(text));
@@ -439,8 +432,7 @@ struct tarn_status *tarn_schema_create(const struct tarn_schema *draft, int64_t 
 struct tarn_status *tarn_columns_parse(struct tarn_slice text, struct tarn_arena *arena,
                                        const struct tarn_field **fields, size_t *count)
 {
-    struct tarn_format__scanner s = {
-        .text = text, .reason = TARN_SCHEMA_INVALID, .arena = arena};
+    struct tarn_format__scanner s = {.text = text, .reason = TARN_SCHEMA_INVALID, .arena = arena};
     TARN_OWN(tarn_free_drop) struct tarn_field *list = NULL;
     size_t n = 0, capacity = 0;
     do {
@@ -452,8 +444,9 @@ struct tarn_status *tarn_columns_parse(struct tarn_slice text, struct tarn_arena
     } while (tarn_format__scan_char(&s, ','));
     if (!tarn_format__scan_end(&s))
         return tarn_format__scan_error(&s, "\",\" or the end");
-    *fields = (const struct tarn_field *)(const void *)
-                  tarn_arena_copy(arena, tarn_slice_of(list, n * sizeof *list)).data;
+    *fields = (const struct tarn_field *)(const void *)tarn_arena_copy(
+                  arena, tarn_slice_of(list, n * sizeof *list))
+                  .data;
     *count = n;
     return TARN_OK;
 }

@@ -24,7 +24,9 @@ struct member {
 };
 
 #define MEMBER(name, kind, field, required)                                                        \
-    {name, kind, offsetof(struct tarn_snapshot, field), required}
+    {                                                                                              \
+        name, kind, offsetof(struct tarn_snapshot, field), required                                \
+    }
 static const struct member members[] = {
     MEMBER("version", SMALL, version, true),
     MEMBER("uuid", TEXT, uuid, false),
@@ -150,7 +152,10 @@ static struct tarn_status *check(const struct tarn_snapshot *s)
         return malformed("id", "is below 1");
     if (s->schema_id < 0)
         return malformed("schemaId", "is below 0");
-    const struct { const char *name; int64_t value; } sizes[] = {
+    const struct {
+        const char *name;
+        int64_t value;
+    } sizes[] = {
         {"baseManifestListSize", s->base_list_size},
         {"deltaManifestListSize", s->delta_list_size},
         {"changelogManifestListSize", s->changelog_list_size},

@@ -137,8 +137,8 @@ struct tarn_status *tarn_format__scan_error(const struct tarn_format__scanner *s
     size_t left = s->text.size - s->at;
     if (left == 0)
         return tarn_status_new(s->reason, "\"%.*s\" ends where %s is expected",
-                               (int)TARN_MIN(s->text.size, (size_t)200),
-                               (const char *)s->text.data, expected);
+                               (int)TARN_MIN(s->text.size, (size_t)200), (const char *)s->text.data,
+                               expected);
     return tarn_status_new(s->reason, "expected %s at position %zu, found \"%.*s\"", expected,
                            s->at + 1, (int)TARN_MIN(left, (size_t)40),
                            (const char *)s->text.data + s->at);
@@ -184,9 +184,8 @@ static struct tarn_status *scan_quoted(struct tarn_format__scanner *s, char quot
 {
     const uint8_t *text = s->text.data;
     size_t end = s->at;
-    while (end < s->text.size &&
-           (text[end] != (uint8_t)quote ||
-            (end + 1 < s->text.size && text[end + 1] == (uint8_t)quote)))
+    while (end < s->text.size && (text[end] != (uint8_t)quote ||
+                                  (end + 1 < s->text.size && text[end + 1] == (uint8_t)quote)))
         end += text[end] == (uint8_t)quote ? 2 : 1;
     if (end >= s->text.size)
         return tarn_format__scan_error(s, quote == '`' ? "a closing `" : "a closing '");
@@ -318,8 +317,8 @@ struct tarn_status *tarn_format__scan_field(struct tarn_format__scanner *s, int 
         bool fallback = !comment && tarn_format__scan_keyword(s, "DEFAULT");
         if (!comment && !fallback)
             return TARN_OK;
-        TARN_TRY(tarn_format__scan_string(s, &found,
-                                          comment ? &out->description : &out->default_value));
+        TARN_TRY(
+            tarn_format__scan_string(s, &found, comment ? &out->description : &out->default_value));
         if (!found)
             return tarn_format__scan_error(s, "text in quotes");
     }
@@ -340,8 +339,9 @@ static struct tarn_status *scan_row(struct tarn_format__scanner *s, int depth,
         TARN_TRY(tarn_format__scan_field(s, depth + 1, &fields[count]));
         count++;
     } while (tarn_format__scan_char(s, ','));
-    type->fields = (const struct tarn_field *)(const void *)
-                       tarn_arena_copy(s->arena, tarn_slice_of(fields, count * sizeof *fields)).data;
+    type->fields = (const struct tarn_field *)(const void *)tarn_arena_copy(
+                       s->arena, tarn_slice_of(fields, count * sizeof *fields))
+                       .data;
     type->field_count = count;
     return scan_close(s, open == '<' ? '>' : ')', open == '<' ? "\">\"" : "\")\"");
 }
@@ -400,7 +400,8 @@ struct tarn_status *tarn_format__scan_type(struct tarn_format__scanner *s, int d
                                            const struct tarn_type **out)
 {
     if (depth >= TARN_TYPE_DEPTH_MAX)
-        return tarn_status_new(s->reason, "a type is nested more than %d deep", TARN_TYPE_DEPTH_MAX);
+        return tarn_status_new(s->reason, "a type is nested more than %d deep",
+                               TARN_TYPE_DEPTH_MAX);
     struct tarn_slice text = peek_word(s);
     const struct word *word = find_word(text);
     if (word == NULL)

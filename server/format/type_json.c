@@ -48,13 +48,15 @@ static struct tarn_status *nested_from_json(const struct tarn_json *json, int de
     static const struct {
         const char *word;
         enum tarn_type_id id;
-    } kinds[] = {{"ARRAY", TARN_TYPE_ARRAY}, {"MULTISET", TARN_TYPE_MULTISET},
-                 {"MAP", TARN_TYPE_MAP}, {"ROW", TARN_TYPE_ROW}, {"VECTOR", TARN_TYPE_VECTOR}};
+    } kinds[] = {{"ARRAY", TARN_TYPE_ARRAY},
+                 {"MULTISET", TARN_TYPE_MULTISET},
+                 {"MAP", TARN_TYPE_MAP},
+                 {"ROW", TARN_TYPE_ROW},
+                 {"VECTOR", TARN_TYPE_VECTOR}};
     struct tarn_slice word = tarn_json_text(tarn_json_find(json, "type"));
     struct tarn_type *type = tarn_arena_calloc(arena, 1, sizeof *type);
     size_t k = 0;
-    while (k < TARN_COUNT_OF(kinds) &&
-           !tarn_slice_starts_with(word, tarn_slice_str(kinds[k].word)))
+    while (k < TARN_COUNT_OF(kinds) && !tarn_slice_starts_with(word, tarn_slice_str(kinds[k].word)))
         k++;
     if (k == TARN_COUNT_OF(kinds))
         return tarn_status_new(TARN_SCHEMA_MALFORMED, "unknown nested type \"%.*s\"",
@@ -208,8 +210,7 @@ static struct tarn_status *field_from_json(const struct tarn_json *json, int dep
         return tarn_status_wrap(s, "field \"%.*s\"", TARN_SLICE_ARG(out->name));
     TARN_TRY(optional_text(json, "description", arena, &out->description));
     TARN_TRY(optional_text(json, "defaultValue", arena, &out->default_value));
-    out->unknown_json =
-        tarn_format__unknown_members(json, known, TARN_COUNT_OF(known), arena);
+    out->unknown_json = tarn_format__unknown_members(json, known, TARN_COUNT_OF(known), arena);
     return TARN_OK;
 }
 

@@ -12,7 +12,8 @@ static const uint8_t sync_mark[16] = "0123456789abcdef";
 
 static struct tarn_slice any_text(struct tarn_test *t)
 {
-    static const char *const texts[] = {"", "a", "straße", "\xf0\x9f\x98\x80", "quote\"\\", "x\ny", "0"};
+    static const char *const texts[] = {"",          "a",    "straße", "\xf0\x9f\x98\x80",
+                                        "quote\"\\", "x\ny", "0"};
     return tarn_slice_str(texts[tarn_test_random_below(t, TARN_COUNT_OF(texts))]);
 }
 
@@ -77,10 +78,11 @@ static struct tarn_stats any_stats(struct tarn_test *t)
 
 static struct tarn_manifest_entry any_entry(struct tarn_test *t)
 {
-    struct tarn_manifest_entry e = {
-        .kind = tarn_test_random_below(t, 2), .partition = any_bytes(t),
-        .bucket = (int32_t)tarn_test_random_between(t, -2, 1000),
-        .total_buckets = (int32_t)tarn_test_random_between(t, INT32_MIN, INT32_MAX)};
+    struct tarn_manifest_entry e = {.kind = tarn_test_random_below(t, 2),
+                                    .partition = any_bytes(t),
+                                    .bucket = (int32_t)tarn_test_random_between(t, -2, 1000),
+                                    .total_buckets =
+                                        (int32_t)tarn_test_random_between(t, INT32_MIN, INT32_MAX)};
     struct tarn_data_file *f = &e.file;
     f->name = any_name(t);
     f->size = any_number(t);
@@ -209,12 +211,19 @@ TARN_TEST(codec, lists_come_back)
 {
     for (int round = 0; round < tarn_test_rounds(100); round++) {
         TARN_OWN(tarn_buf_drop) struct tarn_buf bytes = {0};
-        struct tarn_manifest_file want = {
-            .name = any_name(t), .size = any_number(t), .added_count = any_number(t),
-            .deleted_count = any_number(t), .partition_stats = any_stats(t),
-            .schema_id = any_number(t), .min_bucket = tarn_test_random_between(t, -2, 99),
-            .max_bucket = TARN_FILE_NONE, .min_level = 0, .max_level = INT32_MAX,
-            .min_row_id = any_optional(t), .max_row_id = any_optional(t)}, *got;
+        struct tarn_manifest_file want = {.name = any_name(t),
+                                          .size = any_number(t),
+                                          .added_count = any_number(t),
+                                          .deleted_count = any_number(t),
+                                          .partition_stats = any_stats(t),
+                                          .schema_id = any_number(t),
+                                          .min_bucket = tarn_test_random_between(t, -2, 99),
+                                          .max_bucket = TARN_FILE_NONE,
+                                          .min_level = 0,
+                                          .max_level = INT32_MAX,
+                                          .min_row_id = any_optional(t),
+                                          .max_row_id = any_optional(t)},
+                                  *got;
         size_t count = 0;
         expect_ok(tarn_manifest_list_encode(&want, 1, any_codec(t), 1, sync_mark, &bytes));
         expect_ok(tarn_manifest_list_decode(tarn_buf_slice(&bytes), t->arena, &got, &count));
@@ -238,19 +247,32 @@ TARN_TEST(codec, snapshots_come_back)
     for (int round = 0; round < tarn_test_rounds(200); round++) {
         TARN_OWN(tarn_buf_drop) struct tarn_buf json = {0};
         struct tarn_pair property = {any_text(t), any_text(t)};
-        struct tarn_snapshot want = {
-            .version = 3, .uuid = absent_or(t, any_text(t)), .id = 1 + any_number(t) / 2,
-            .schema_id = any_number(t), .base_list = any_name(t), .base_list_size = any_optional(t),
-            .delta_list = any_name(t), .delta_list_size = any_number(t),
-            .changelog_list = absent_or(t, any_name(t)), .changelog_list_size = any_optional(t),
-            .index_manifest = absent_or(t, any_name(t)), .commit_user = any_text(t),
-            .writer_version = absent_or(t, any_text(t)), .commit_identifier = -any_number(t),
-            .kind = tarn_test_random_below(t, 4), .time_ms = -any_number(t),
-            .total_record_count = any_number(t), .delta_record_count = -any_number(t),
-            .changelog_record_count = any_optional(t), .watermark = any_optional(t),
-            .statistics = absent_or(t, any_name(t)), .properties = &property,
-            .property_count = tarn_test_random_below(t, 2), .next_row_id = any_optional(t),
-            .operation = absent_or(t, any_text(t))}, got;
+        struct tarn_snapshot want = {.version = 3,
+                                     .uuid = absent_or(t, any_text(t)),
+                                     .id = 1 + any_number(t) / 2,
+                                     .schema_id = any_number(t),
+                                     .base_list = any_name(t),
+                                     .base_list_size = any_optional(t),
+                                     .delta_list = any_name(t),
+                                     .delta_list_size = any_number(t),
+                                     .changelog_list = absent_or(t, any_name(t)),
+                                     .changelog_list_size = any_optional(t),
+                                     .index_manifest = absent_or(t, any_name(t)),
+                                     .commit_user = any_text(t),
+                                     .writer_version = absent_or(t, any_text(t)),
+                                     .commit_identifier = -any_number(t),
+                                     .kind = tarn_test_random_below(t, 4),
+                                     .time_ms = -any_number(t),
+                                     .total_record_count = any_number(t),
+                                     .delta_record_count = -any_number(t),
+                                     .changelog_record_count = any_optional(t),
+                                     .watermark = any_optional(t),
+                                     .statistics = absent_or(t, any_name(t)),
+                                     .properties = &property,
+                                     .property_count = tarn_test_random_below(t, 2),
+                                     .next_row_id = any_optional(t),
+                                     .operation = absent_or(t, any_text(t))},
+                             got;
         tarn_snapshot_encode(&want, &json);
         expect_ok(tarn_snapshot_decode(tarn_buf_slice(&json), t->arena, &got));
         expect_optional(got.uuid, want.uuid);
@@ -279,9 +301,16 @@ TARN_TEST(codec, snapshots_come_back)
 /* A type of any kind, as SQL. */
 static void any_type(struct tarn_test *t, int depth, struct tarn_buf *out)
 {
-    static const char *const atoms[] = {"INT", "STRING NOT NULL", "DECIMAL(38, 10)", "CHAR(7)", "BYTES",
-                                        "TIMESTAMP(9)", "TIMESTAMP(3) WITH LOCAL TIME ZONE",
-                                        "GEOGRAPHY(OGC:CRS84, spherical)", "VARIANT", "TIME(3)"};
+    static const char *const atoms[] = {"INT",
+                                        "STRING NOT NULL",
+                                        "DECIMAL(38, 10)",
+                                        "CHAR(7)",
+                                        "BYTES",
+                                        "TIMESTAMP(9)",
+                                        "TIMESTAMP(3) WITH LOCAL TIME ZONE",
+                                        "GEOGRAPHY(OGC:CRS84, spherical)",
+                                        "VARIANT",
+                                        "TIME(3)"};
     uint64_t kind = depth > 4 ? 9 : tarn_test_random_below(t, 8);
     if (kind == 0 || kind == 1) {
         tarn_buf_add_str(out, kind == 0 ? "ARRAY<" : "MULTISET<");
@@ -328,7 +357,8 @@ TARN_TEST(codec, schemas_come_back)
 
 TARN_TEST(codec, damage_is_survived)
 {
-    static const char *const names[] = {"manifest/append_all.manifest", "manifest/append_partitioned.list",
+    static const char *const names[] = {"manifest/append_all.manifest",
+                                        "manifest/append_partitioned.list",
                                         "manifest/pk_dynamic.index"};
     for (int round = 0; round < tarn_test_rounds(2000); round++) {
         TARN_OWN(tarn_buf_drop) struct tarn_buf bytes = {0};
@@ -341,9 +371,10 @@ TARN_TEST(codec, damage_is_survived)
         for (uint64_t i = tarn_test_random_below(t, 4); i <= 4; i++)
             bytes.data[tarn_test_random_below(t, bytes.size)] = (uint8_t)tarn_test_random(t);
         struct tarn_slice in = tarn_buf_slice(&bytes);
-        struct tarn_status *s = which == 0   ? tarn_manifest_decode(in, t->arena, &entries, &count)
-                                : which == 1 ? tarn_manifest_list_decode(in, t->arena, &files, &count)
-                                             : tarn_index_manifest_decode(in, t->arena, &indexes, &count);
+        struct tarn_status *s = which == 0 ? tarn_manifest_decode(in, t->arena, &entries, &count)
+                                : which == 1
+                                    ? tarn_manifest_list_decode(in, t->arena, &files, &count)
+                                    : tarn_index_manifest_decode(in, t->arena, &indexes, &count);
         if (s != NULL && tarn_status_reason(s) != TARN_AVRO_MALFORMED)
             expect_int(tarn_status_reason(s), TARN_MANIFEST_MALFORMED);
         tarn_status_free(s);

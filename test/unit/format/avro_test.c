@@ -60,8 +60,13 @@ TARN_TEST(avro, longs)
         const char *bytes;
         size_t size;
     } cases[] = {
-        {0, "\x00", 1}, {-1, "\x01", 1}, {1, "\x02", 1}, {-2, "\x03", 1}, {2, "\x04", 1},
-        {-64, "\x7f", 1}, {64, "\x80\x01", 2},
+        {0, "\x00", 1},
+        {-1, "\x01", 1},
+        {1, "\x02", 1},
+        {-2, "\x03", 1},
+        {2, "\x04", 1},
+        {-64, "\x7f", 1},
+        {64, "\x80\x01", 2},
         {INT64_MAX, "\xfe\xff\xff\xff\xff\xff\xff\xff\xff\x01", 10},
         {INT64_MIN, "\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", 10},
     };
@@ -118,11 +123,19 @@ TARN_TEST(avro, every_type_is_skipped)
         "{\"name\":\"e\",\"type\":{\"type\":\"enum\",\"name\":\"e\",\"symbols\":[\"A\"]}},"
         "{\"name\":\"a\",\"type\":{\"type\":\"array\",\"items\":\"int\"}},"
         "{\"name\":\"m\",\"type\":{\"type\":\"map\",\"values\":\"r\"}}");
-    static const char block[] = "\x01\x02" "ffff" "dddddddd" "\x00\x04" "st" "xyz" "xyz" "\x00"
+    static const char block[] = "\x01\x02"
+                                "ffff"
+                                "dddddddd"
+                                "\x00\x04"
+                                "st"
+                                "xyz"
+                                "xyz"
+                                "\x00"
                                 "\x03\x04\x02\x04\x00" /* array: -2 items, 2 bytes; 1, 2; end */
                                 "\x00";                /* no entries */
     int count;
-    expect_ok(walk(t, container(t, schema, "null", 1, tarn_slice_of(block, sizeof block - 1)), &count));
+    expect_ok(
+        walk(t, container(t, schema, "null", 1, tarn_slice_of(block, sizeof block - 1)), &count));
     expect_int(count, 1);
 }
 
@@ -132,9 +145,12 @@ TARN_TEST(avro, values_by_name)
         "{\"name\":\"later\",\"type\":\"string\"},"
         "{\"name\":\"list\",\"type\":[{\"type\":\"array\",\"items\":[\"long\",\"null\"]},\"null\"]},"
         "{\"name\":\"id\",\"type\":\"int\"}");
-    static const char block[] = "\x02x" "\x00\x04\x00\x0a\x02\x02\x00\x0c\x00" "\x0e";
+    static const char block[] = "\x02x"
+                                "\x00\x04\x00\x0a\x02\x02\x00\x0c\x00"
+                                "\x0e";
     static const char *const names[] = {"id", "list"};
-    struct tarn_slice file = container(t, schema, "null", 1, tarn_slice_of(block, sizeof block - 1));
+    struct tarn_slice file =
+        container(t, schema, "null", 1, tarn_slice_of(block, sizeof block - 1));
     struct tarn_avro_reader r;
     const int16_t *map;
     const int64_t *items;
@@ -184,13 +200,17 @@ TARN_TEST(avro, damage_is_named)
 TARN_TEST(avro, bad_schemas_are_refused)
 {
     static const char *const bad[][2] = {
-        {"", "avro.schema"}, {"\"long\"", "no record"}, {RECORD("{\"name\":\"a\"}"), "missing"},
+        {"", "avro.schema"},
+        {"\"long\"", "no record"},
+        {RECORD("{\"name\":\"a\"}"), "missing"},
         {RECORD("{\"name\":\"a\",\"type\":\"other\"}"), "other"},
         {RECORD("{\"name\":\"a\",\"type\":\"int\"},{\"name\":\"a\",\"type\":\"int\"}"), "twice"},
         {RECORD("{\"name\":\"a\",\"type\":[[\"int\"]]}"), "union"},
         {RECORD("{\"name\":\"a\",\"type\":[]}"), "union"},
-        {RECORD("{\"name\":\"a\",\"type\":{\"type\":\"fixed\",\"name\":\"f\",\"size\":-1}}"), "size"},
-        {RECORD("{\"name\":\"a\",\"type\":" RECORD("{\"name\":\"b\",\"type\":\"int\"}") "}"), "twice"},
+        {RECORD("{\"name\":\"a\",\"type\":{\"type\":\"fixed\",\"name\":\"f\",\"size\":-1}}"),
+         "size"},
+        {RECORD("{\"name\":\"a\",\"type\":" RECORD("{\"name\":\"b\",\"type\":\"int\"}") "}"),
+         "twice"},
         {"{\"type\":\"record\",\"name\":\"r\"}", "fields"},
     };
     for (size_t i = 0; i < TARN_COUNT_OF(bad); i++)
@@ -217,19 +237,24 @@ TARN_TEST(avro, no_work_out_of_nothing)
 {
     /* r0 {}, r1 {r0 r0}, r2 {r1 r1} ...: 2^28 visits without a byte */
     TARN_OWN(tarn_buf_drop) struct tarn_buf schema = {0};
-    tarn_buf_add_str(&schema, "{\"type\":\"record\",\"name\":\"top\",\"fields\":[{\"name\":\"x\",\"type\":"
-                              "\"int\"},{\"name\":\"z0\",\"type\":{\"type\":\"record\",\"name\":\"r0\","
-                              "\"fields\":[]}}");
+    tarn_buf_add_str(&schema,
+                     "{\"type\":\"record\",\"name\":\"top\",\"fields\":[{\"name\":\"x\",\"type\":"
+                     "\"int\"},{\"name\":\"z0\",\"type\":{\"type\":\"record\",\"name\":\"r0\","
+                     "\"fields\":[]}}");
     for (int i = 1; i <= 28; i++)
-        tarn_buf_printf(&schema, ",{\"name\":\"z%d\",\"type\":{\"type\":\"record\",\"name\":\"r%d\","
-                                 "\"fields\":[{\"name\":\"a\",\"type\":\"r%d\"},"
-                                 "{\"name\":\"b\",\"type\":\"r%d\"}]}}", i, i, i - 1, i - 1);
+        tarn_buf_printf(&schema,
+                        ",{\"name\":\"z%d\",\"type\":{\"type\":\"record\",\"name\":\"r%d\","
+                        "\"fields\":[{\"name\":\"a\",\"type\":\"r%d\"},"
+                        "{\"name\":\"b\",\"type\":\"r%d\"}]}}",
+                        i, i, i - 1, i - 1);
     tarn_buf_add_str(&schema, "]}");
     expect_refused(t, container(t, tarn_buf_cstr(&schema), "null", 1, tarn_slice_str("\x02")),
                    "more values than bytes");
     /* a record that is its own field */
-    expect_refused(t, container(t, RECORD("{\"name\":\"a\",\"type\":\"r\"}"), "null", 1,
-                                tarn_slice_str("\x02")), "deep");
+    expect_refused(
+        t,
+        container(t, RECORD("{\"name\":\"a\",\"type\":\"r\"}"), "null", 1, tarn_slice_str("\x02")),
+        "deep");
 }
 
 TARN_TEST(avro, a_bomb_is_stopped)
@@ -239,7 +264,9 @@ TARN_TEST(avro, a_bomb_is_stopped)
     tarn_buf_add_zeros(&zeros, 64 << 20);
     expect_ok(tarn_zip_compress(TARN_ZIP_ZSTD, 1, tarn_buf_slice(&zeros), &bomb));
     expect_true(bomb.size < 64 << 10);
-    expect_refused(t, container(t, RECORD("{\"name\":\"a\",\"type\":\"int\"}"), "zstandard", 1,
-                                tarn_buf_slice(&bomb)), "");
+    expect_refused(t,
+                   container(t, RECORD("{\"name\":\"a\",\"type\":\"int\"}"), "zstandard", 1,
+                             tarn_buf_slice(&bomb)),
+                   "");
     expect_true(tarn_arena_size(t->arena) < (32u << 20));
 }

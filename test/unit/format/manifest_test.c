@@ -8,8 +8,8 @@
 #include "format/manifest.h"
 
 static const uint8_t sync_mark[16] = "0123456789abcdef";
-static const struct tarn_type text = {.id = TARN_TYPE_VARCHAR, .nullable = true,
-                                      .length = TARN_TYPE_LENGTH_MAX};
+static const struct tarn_type text = {
+    .id = TARN_TYPE_VARCHAR, .nullable = true, .length = TARN_TYPE_LENGTH_MAX};
 static const struct tarn_type day = {.id = TARN_TYPE_DATE, .nullable = true};
 
 static struct tarn_slice golden(struct tarn_test *t, const char *name)
@@ -19,7 +19,8 @@ static struct tarn_slice golden(struct tarn_test *t, const char *name)
     return tarn_arena_copy(t->arena, tarn_buf_slice(&bytes));
 }
 
-static struct tarn_manifest_entry *decode(struct tarn_test *t, struct tarn_slice bytes, size_t *count)
+static struct tarn_manifest_entry *decode(struct tarn_test *t, struct tarn_slice bytes,
+                                          size_t *count)
 {
     struct tarn_manifest_entry *entries = NULL;
     expect_ok(tarn_manifest_decode(bytes, t->arena, &entries, count));
@@ -152,25 +153,29 @@ TARN_TEST(manifest, schema_texts_are_java_s)
     const char *more = memmem(ours.data, ours.size, ",{\"name\":\"_WRITE_COLS_SEQUENCES\"", 32);
     expect_not_null(more);
     theirs = golden(t, "manifest/append_all.manifest");
-    expect_not_null(memmem(theirs.data, theirs.size, ours.data,
-                           (size_t)(more - (const char *)ours.data)));
+    expect_not_null(
+        memmem(theirs.data, theirs.size, ours.data, (size_t)(more - (const char *)ours.data)));
 }
 
 TARN_TEST(manifest, empty_lists)
 {
     struct tarn_manifest_file *files = NULL;
     size_t n = 9;
-    expect_ok(tarn_manifest_list_decode(golden(t, "manifest/append_all.empty-list"), t->arena, &files, &n));
+    expect_ok(tarn_manifest_list_decode(golden(t, "manifest/append_all.empty-list"), t->arena,
+                                        &files, &n));
     expect_int(n, 0);
-    expect_ok(tarn_manifest_list_decode(golden(t, "manifest/py_pk.empty-list"), t->arena, &files, &n));
+    expect_ok(
+        tarn_manifest_list_decode(golden(t, "manifest/py_pk.empty-list"), t->arena, &files, &n));
     expect_int(n, 0);
 }
 
 TARN_TEST(manifest, entries_are_written_as_java_writes_them)
 {
-    static const char *const names[] = {"manifest/append_all.manifest", "manifest/pk_all.manifest",
+    static const char *const names[] = {"manifest/append_all.manifest",
+                                        "manifest/pk_all.manifest",
                                         "manifest/append_partitioned.manifest",
-                                        "manifest/pk_dynamic.manifest", "manifest/py_pk.manifest",
+                                        "manifest/pk_dynamic.manifest",
+                                        "manifest/py_pk.manifest",
                                         "manifest/py_append.manifest"};
     for (size_t i = 0; i < TARN_COUNT_OF(names); i++) {
         struct tarn_slice file = golden(t, names[i]), theirs = block_of(t, file);
@@ -193,7 +198,8 @@ TARN_TEST(manifest, reads_index_manifests)
 {
     struct tarn_index_file *files = NULL;
     size_t n = 0;
-    expect_ok(tarn_index_manifest_decode(golden(t, "manifest/pk_dynamic.index"), t->arena, &files, &n));
+    expect_ok(
+        tarn_index_manifest_decode(golden(t, "manifest/pk_dynamic.index"), t->arena, &files, &n));
     expect_int(n, 1);
     expect_slice(files->type, "HASH");
     expect_int(files->size, 8);
@@ -227,14 +233,17 @@ TARN_TEST(manifest, refuses_other_versions_and_names)
 
 TARN_TEST(manifest, summary_is_what_java_put_in_the_list)
 {
-    /* The lists of docs/golden hold what Java computed over these very entries. */
+    /* The lists of test/golden hold what Java computed over these very entries. */
     static const struct {
         const char *list, *manifest;
         const struct tarn_type *types[2];
         size_t count;
     } cases[] = {
         {"manifest/append_all.list", "manifest/append_all.manifest", {NULL}, 0},
-        {"manifest/append_partitioned.list", "manifest/append_partitioned.manifest", {&day, &text}, 2},
+        {"manifest/append_partitioned.list",
+         "manifest/append_partitioned.manifest",
+         {&day, &text},
+         2},
         {"manifest/pk_all.list", "manifest/pk_all.manifest", {NULL}, 0},
     };
     for (size_t i = 0; i < TARN_COUNT_OF(cases); i++) {
@@ -289,12 +298,18 @@ TARN_TEST(manifest, identity_ignores_statistics_only)
         other = *e;
         other.kind = TARN_ENTRY_DELETE;
         other.file.value_stats = tarn_stats_empty();
-        if (i == 1) other.file.level++;
-        if (i == 2) other.bucket++;
-        if (i == 3) other.file.external_path = tarn_slice_str("");
-        if (i == 4) other.file.embedded_index = tarn_slice_str("");
-        if (i == 5) other.file.extra_files = &extra, other.file.extra_file_count = 1;
-        if (i == 6) other.partition = tarn_slice_str("p");
+        if (i == 1)
+            other.file.level++;
+        if (i == 2)
+            other.bucket++;
+        if (i == 3)
+            other.file.external_path = tarn_slice_str("");
+        if (i == 4)
+            other.file.embedded_index = tarn_slice_str("");
+        if (i == 5)
+            other.file.extra_files = &extra, other.file.extra_file_count = 1;
+        if (i == 6)
+            other.partition = tarn_slice_str("p");
         tarn_buf_clear(&b);
         tarn_manifest_identity(&other, &b);
         expect_int(tarn_slice_equal(tarn_buf_slice(&a), tarn_buf_slice(&b)), i == 0);

@@ -75,12 +75,15 @@ TARN_TEST(options, values_as_java_takes_them)
     expect_int(with(t, "target-file-size", "1 kb").target_file_size, 1024);
     expect_int(with(t, "sequence.field.sort-order", "DESCENDING").sequence_descending, 1);
     expect_int(with(t, "sequence.field", "s").sequence_columns[0], 2);
-    expect_int(with(t, "compaction.optimization-interval", "1 min").optimization_interval_ms, 60000);
+    expect_int(with(t, "compaction.optimization-interval", "1 min").optimization_interval_ms,
+               60000);
     expect_int(with(t, "deduplicate.ignore-delete", "TRUE").ignore_delete, 1);
     expect_int(with(t, "rowkind.field", "v").rowkind_column, 1);
     expect_int(with(t, "metadata.stats-mode", "Truncate(8)").stats_length, 8);
     expect_slice(with(t, "data-file.path-directory", "a/b/").data_dir, "a/b");
     expect_slice(with(t, "manifest.compression", "lz4").manifest_compression, "zstd");
+    expect_slice(with(t, "manifest.compression", "snappy").manifest_compression, "zstd");
+    expect_int(with(t, "data-file.prefix", "").data_file_prefix.size, 0);
     expect_int(with(t, "tarn.group-commit", "all").group_commit, TARN_GROUP_ALL);
     expect_int(with(t, "write.compaction-skip", "true").write_only, 1);
     expect_int(with(t, "num-sorted-run.compaction-trigger", "3").level_count, 4);
@@ -89,13 +92,25 @@ TARN_TEST(options, values_as_java_takes_them)
 TARN_TEST(options, bad_values_are_named)
 {
     static const char *const bad[][2] = {
-        {"bucket", "many"}, {"bucket", "-3"}, {"ignore-delete", "yes"}, {"sequence.field", "k,k"},
-        {"sequence.field", ""}, {"rowkind.field", "s"}, {"metadata.stats-mode", "truncate(0)"},
-        {"fields.v.stats-mode", "some"}, {"data-file.path-directory", "../x"},
-        {"data-file.path-directory", "/x"}, {"data-file.prefix", "a/b"}, {"target-file-size", "-1"},
-        {"compaction.small-file-ratio", "2"}, {"bucket-function.type", "crc"},
-        {"tarn.sequence-overlap", "maybe"}, {"compaction.offpeak.start.hour", "24"},
-        {"manifest.target-file-size", "9999999999999 tb"}, {"bucket-key", "s"}, {"bucket-key", "x"},
+        {"bucket", "many"},
+        {"bucket", "-3"},
+        {"ignore-delete", "yes"},
+        {"sequence.field", "k,k"},
+        {"sequence.field", ""},
+        {"rowkind.field", "s"},
+        {"metadata.stats-mode", "truncate(0)"},
+        {"fields.v.stats-mode", "some"},
+        {"data-file.path-directory", "../x"},
+        {"data-file.path-directory", "/x"},
+        {"data-file.prefix", "a/b"},
+        {"target-file-size", "-1"},
+        {"compaction.small-file-ratio", "2"},
+        {"bucket-function.type", "crc"},
+        {"tarn.sequence-overlap", "maybe"},
+        {"compaction.offpeak.start.hour", "24"},
+        {"manifest.target-file-size", "9999999999999 tb"},
+        {"bucket-key", "s"},
+        {"bucket-key", "x"},
     };
     for (size_t i = 0; i < TARN_COUNT_OF(bad); i++) {
         struct tarn_schema s = table(t, COLUMNS, "k", bad[i][0], bad[i][1]);
@@ -111,22 +126,35 @@ TARN_TEST(options, what_is_not_implemented_is_refused)
         const char *key, *value;
         bool merge;
     } refused[] = {
-        {"merge-engine", "aggregation", true}, {"merge-engine", "partial-update", true},
-        {"merge-engine", "first-row", true}, {"merge-engine", "of-the-future", true},
-        {"changelog-producer", "input", false}, {"changelog-producer", "lookup", false},
-        {"bucket", "-1", false}, {"bucket", "-2", false}, {"deletion-vectors.enabled", "true", true},
-        {"deletion-vectors.later", "x", true}, {"row-tracking.enabled", "true", false},
-        {"data-evolution.enabled", "true", true}, {"sequence.snapshot-ordering", "true", true},
-        {"sequence.later", "x", true}, {"record-level.expire-time", "1 d", true},
-        {"pk-clustering-override", "true", true}, {"chain-table.enabled", "true", true},
-        {"type", "format-table", true}, {"file.format", "orc", true},
+        {"merge-engine", "aggregation", true},
+        {"merge-engine", "partial-update", true},
+        {"merge-engine", "first-row", true},
+        {"merge-engine", "of-the-future", true},
+        {"changelog-producer", "input", false},
+        {"changelog-producer", "lookup", false},
+        {"bucket", "-1", false},
+        {"bucket", "-2", false},
+        {"deletion-vectors.enabled", "true", true},
+        {"deletion-vectors.later", "x", true},
+        {"row-tracking.enabled", "true", false},
+        {"data-evolution.enabled", "true", true},
+        {"sequence.snapshot-ordering", "true", true},
+        {"sequence.later", "x", true},
+        {"record-level.expire-time", "1 d", true},
+        {"pk-clustering-override", "true", true},
+        {"chain-table.enabled", "true", true},
+        {"type", "format-table", true},
+        {"file.format", "orc", true},
         {"file.format.per.level", "0:avro,1:parquet", true},
-        {"pk-btree.index.columns", "v", false}, {"fields.v.map.storage-layout", "x", true},
-        {"fields.v.aggregate-function", "sum", true}, {"fields.default-aggregate-function", "sum", true},
+        {"pk-btree.index.columns", "v", false},
+        {"fields.v.map.storage-layout", "x", true},
+        {"fields.v.aggregate-function", "sum", true},
+        {"fields.default-aggregate-function", "sum", true},
         {"primary-key.nullable", "true", true},
         {"data-file.external-paths.strategy", "round-robin", false},
         {"write.sequence-number-init-mode", "snapshot", false},
-        {"scan.fallback-branch", "b", true}, {"blob-field", "v", true},
+        {"scan.fallback-branch", "b", true},
+        {"blob-field", "v", true},
         {"aggregation.remove-record-on-delete", "true", true},
     };
     for (size_t i = 0; i < TARN_COUNT_OF(refused); i++) {
@@ -153,19 +181,41 @@ TARN_TEST(options, columns_that_are_not_implemented_are_refused)
     }
 }
 
+TARN_TEST(options, default_values_stop_writes_only)
+{
+    struct tarn_schema s = table(t, "k INT NOT NULL, v STRING DEFAULT 'x'", "k", NULL, NULL);
+    struct tarn_options o = parse(t, &s);
+    expect_status(tarn_options_check_write(&o), TARN_UNSUPPORTED_FEATURE, "column v DEFAULT");
+    expect_ok(tarn_options_check_merge(&o));
+}
+
 TARN_TEST(options, what_changes_no_row_is_not_refused)
 {
     static const char *const passive[][2] = {
-        {"owner", "me"}, {"sink.parallelism", "4"}, {"merge-engine", "DEDUPLICATE"},
-        {"changelog-producer", "none"}, {"file.format", "parquet"}, {"type", "table"},
-        {"file.format.per.level", "0:parquet, 5:Parquet"}, {"deletion-vectors.enabled", "false"},
-        {"file-index.bloom-filter.columns", "v"}, {"fields.v.stats-mode", "full"},
-        {"changelog-producer.row-deduplicate", "true"}, {"snapshot.time-retained", "1 h"},
-        {"consumer.expiration-time", "1 d"}, {"scan.mode", "latest"}, {"parquet.page.size", "1"},
-        {"local-merge-buffer-size", "64 mb"}, {"data-file.external-paths", "s3://b/x"},
-        {"record-level.time-field", "s"}, {"row-tracking.enabled", "false"},
-        {"rowkind.field", "v"}, {"lookup-wait", "false"}, {"write-only", "true"},
-        {"metadata.stats-mode.per.level", "0:none"}, {"tag.automatic-creation", "watermark"},
+        {"owner", "me"},
+        {"sink.parallelism", "4"},
+        {"merge-engine", "DEDUPLICATE"},
+        {"changelog-producer", "none"},
+        {"file.format", "parquet"},
+        {"type", "table"},
+        {"file.format.per.level", "0:parquet, 5:Parquet"},
+        {"deletion-vectors.enabled", "false"},
+        {"file-index.bloom-filter.columns", "v"},
+        {"fields.v.stats-mode", "full"},
+        {"changelog-producer.row-deduplicate", "true"},
+        {"snapshot.time-retained", "1 h"},
+        {"consumer.expiration-time", "1 d"},
+        {"scan.mode", "latest"},
+        {"parquet.page.size", "1"},
+        {"local-merge-buffer-size", "64 mb"},
+        {"data-file.external-paths", "s3://b/x"},
+        {"record-level.time-field", "s"},
+        {"row-tracking.enabled", "false"},
+        {"rowkind.field", "v"},
+        {"lookup-wait", "false"},
+        {"write-only", "true"},
+        {"metadata.stats-mode.per.level", "0:none"},
+        {"tag.automatic-creation", "watermark"},
     };
     for (size_t i = 0; i < TARN_COUNT_OF(passive); i++) {
         struct tarn_options o = with(t, passive[i][0], passive[i][1]);

@@ -25,8 +25,8 @@ static const char *canonical(struct tarn_test *t, struct tarn_slice text)
 
 TARN_TEST(schema, writes_what_java_writes)
 {
-    static const char *const names[] = {"schema/java-every-type.json", "schema/java-primary-key.json",
-                                        "schema/java-evolved.json"};
+    static const char *const names[] = {"schema/java-every-type.json",
+                                        "schema/java-primary-key.json", "schema/java-evolved.json"};
     for (size_t i = 0; i < TARN_COUNT_OF(names); i++) {
         TARN_OWN(tarn_buf_drop) struct tarn_buf golden = {0};
         TARN_OWN(tarn_buf_drop) struct tarn_buf ours = {0};
@@ -76,7 +76,8 @@ TARN_TEST(schema, reads_pypaimon)
 
 TARN_TEST(schema, keeps_what_it_does_not_know)
 {
-    struct tarn_schema s = decode(t, tarn_slice_str(SCHEMA("3", "", ", \"future\": {\"x\": null}")));
+    struct tarn_schema s =
+        decode(t, tarn_slice_str(SCHEMA("3", "", ", \"future\": {\"x\": null}")));
     TARN_OWN(tarn_buf_drop) struct tarn_buf out = {0};
     tarn_schema_encode(&s, &out);
     expect_contains(tarn_buf_cstr(&out), "\"future\"");
@@ -104,7 +105,9 @@ TARN_TEST(schema, old_versions_imply_options)
 TARN_TEST(schema, names_the_member_that_is_wrong)
 {
     static const char *const bad[][2] = {
-        {"", "1"}, {"[]", "object"}, {"{}", "id"},
+        {"", "1"},
+        {"[]", "object"},
+        {"{}", "id"},
         {SCHEMA("3", "\"a\": {}", ""), "options"},
         {SCHEMA("-1", "", ""), "version"},
         {SCHEMA("3", "", ", \"comment\": 7"), "comment"},
@@ -114,7 +117,8 @@ TARN_TEST(schema, names_the_member_that_is_wrong)
          "highestFieldId"},
         {"{\"id\": 1, \"fields\": [{\"id\": 1, \"name\": \"a\", \"type\": \"INT\"}, {\"id\": 1, "
          "\"name\": \"b\", \"type\": \"INT\"}], \"highestFieldId\": 3, \"partitionKeys\": [], "
-         "\"primaryKeys\": [], \"options\": {}}", "twice"},
+         "\"primaryKeys\": [], \"options\": {}}",
+         "twice"},
         {"{\"id\": 1, \"fields\": [{\"id\": 1, \"name\": \"a\", \"type\": \"INT\"}], "
          "\"highestFieldId\": 3, \"partitionKeys\": [\"b\"], \"primaryKeys\": [], \"options\": {}}",
          "\"b\""},
@@ -137,14 +141,16 @@ static struct tarn_schema draft(struct tarn_test *t, const char *columns)
 
 TARN_TEST(schema, columns_are_parsed)
 {
-    struct tarn_schema s = draft(t, "id BIGINT NOT NULL COMMENT 'it''s', `odd name` STRING DEFAULT 'x'"
-                                    ", n ROW<a INT>");
+    struct tarn_schema s =
+        draft(t, "id BIGINT NOT NULL COMMENT 'it''s', `odd name` STRING DEFAULT 'x'"
+                 ", n ROW<a INT>");
     expect_int(s.field_count, 3);
     expect_slice(s.fields[0].description, "it's");
     expect_slice(s.fields[1].name, "odd name");
     expect_slice(s.fields[1].default_value, "x");
-    expect_status(tarn_columns_parse(tarn_slice_str("a INT b INT"), t->arena, &s.fields,
-                                     &s.field_count), TARN_SCHEMA_INVALID, "position 7");
+    expect_status(
+        tarn_columns_parse(tarn_slice_str("a INT b INT"), t->arena, &s.fields, &s.field_count),
+        TARN_SCHEMA_INVALID, "position 7");
 }
 
 TARN_TEST(schema, ids_are_given_depth_first)

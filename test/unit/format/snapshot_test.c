@@ -82,7 +82,9 @@ TARN_TEST(snapshot, reads_what_the_first_versions_wrote)
 TARN_TEST(snapshot, names_the_member_that_is_wrong)
 {
     static const char *const bad[][2] = {
-        {"{", "line"}, {"[]", "object"}, {"{}", "version"},
+        {"{", "line"},
+        {"[]", "object"},
+        {"{}", "version"},
         {SNAPSHOT(", \"watermark\": 1.5"), "watermark"},
         {SNAPSHOT(", \"watermark\": \"1\""), "watermark"},
         {SNAPSHOT(", \"baseManifestListSize\": -1"), "baseManifestListSize"},
@@ -93,10 +95,12 @@ TARN_TEST(snapshot, names_the_member_that_is_wrong)
         {"{\"version\": 3, \"id\": \"x\"}", "id"},
         {"{\"version\": 3, \"id\": 0, \"schemaId\": 0, \"baseManifestList\": \"b\", "
          "\"deltaManifestList\": \"d\", \"commitUser\": \"u\", \"commitIdentifier\": 1, "
-         "\"commitKind\": \"APPEND\", \"timeMillis\": 5}", "id"},
+         "\"commitKind\": \"APPEND\", \"timeMillis\": 5}",
+         "id"},
         {"{\"version\": 3, \"id\": 1, \"schemaId\": 0, \"baseManifestList\": \"b\", "
          "\"deltaManifestList\": \"d\", \"commitUser\": \"u\", \"commitIdentifier\": 1, "
-         "\"commitKind\": \"MERGE\", \"timeMillis\": 5}", "commitKind"},
+         "\"commitKind\": \"MERGE\", \"timeMillis\": 5}",
+         "commitKind"},
     };
     for (size_t i = 0; i < TARN_COUNT_OF(bad); i++) {
         struct tarn_snapshot s;

@@ -8,10 +8,10 @@
 
 #include "format/stats.h"
 
-static const struct tarn_type text = {.id = TARN_TYPE_VARCHAR, .nullable = true,
-                                      .length = TARN_TYPE_LENGTH_MAX};
-static const struct tarn_type bytes = {.id = TARN_TYPE_VARBINARY, .nullable = true,
-                                       .length = TARN_TYPE_LENGTH_MAX};
+static const struct tarn_type text = {
+    .id = TARN_TYPE_VARCHAR, .nullable = true, .length = TARN_TYPE_LENGTH_MAX};
+static const struct tarn_type bytes = {
+    .id = TARN_TYPE_VARBINARY, .nullable = true, .length = TARN_TYPE_LENGTH_MAX};
 static const struct tarn_type real = {.id = TARN_TYPE_DOUBLE, .nullable = true};
 static const struct tarn_type list = {.id = TARN_TYPE_ARRAY, .nullable = true, .element = &real};
 
@@ -104,7 +104,8 @@ TARN_TEST(stats, empty_ones_are_two_empty_rows)
 TARN_TEST(stats, dense_leaves_out_the_unknown)
 {
     const struct tarn_type *types[] = {&text, &list, &real};
-    const struct tarn_slice names[] = {tarn_slice_str("a"), tarn_slice_str("l"), tarn_slice_str("r")};
+    const struct tarn_slice names[] = {tarn_slice_str("a"), tarn_slice_str("l"),
+                                       tarn_slice_str("r")};
     struct tarn_column_stats columns[] = {{.null_count = 4}, {.none = true}, {.null_count = 1}};
     enum tarn_stats_mode modes[] = {TARN_STATS_FULL, TARN_STATS_FULL, TARN_STATS_NONE};
     int32_t lengths[] = {16, 16, 16};

@@ -23,21 +23,32 @@ static const char *print(struct tarn_test *t, const struct tarn_type *type)
 TARN_TEST(type, spells_as_java)
 {
     static const char *const spellings[][2] = {
-        {"char", "CHAR(1)"}, {"VARCHAR( 7 )", "VARCHAR(7)"}, {"VARCHAR(2147483647)", "STRING"},
-        {"string not null", "STRING NOT NULL"}, {"BINARY", "BINARY(1)"},
-        {"VARBINARY(2147483647)", "BYTES"}, {"DECIMAL", "DECIMAL(10, 0)"},
-        {"numeric(12,2) NOT  NULL", "DECIMAL(12, 2) NOT NULL"}, {"DEC(38, 38)", "DECIMAL(38, 38)"},
-        {"INTEGER NULL", "INT"}, {"DOUBLE PRECISION", "DOUBLE"}, {"TIME", "TIME(0)"},
-        {"TIME(3) WITHOUT TIME ZONE", "TIME(3)"}, {"TIMESTAMP", "TIMESTAMP(6)"},
+        {"char", "CHAR(1)"},
+        {"VARCHAR( 7 )", "VARCHAR(7)"},
+        {"VARCHAR(2147483647)", "STRING"},
+        {"string not null", "STRING NOT NULL"},
+        {"BINARY", "BINARY(1)"},
+        {"VARBINARY(2147483647)", "BYTES"},
+        {"DECIMAL", "DECIMAL(10, 0)"},
+        {"numeric(12,2) NOT  NULL", "DECIMAL(12, 2) NOT NULL"},
+        {"DEC(38, 38)", "DECIMAL(38, 38)"},
+        {"INTEGER NULL", "INT"},
+        {"DOUBLE PRECISION", "DOUBLE"},
+        {"TIME", "TIME(0)"},
+        {"TIME(3) WITHOUT TIME ZONE", "TIME(3)"},
+        {"TIMESTAMP", "TIMESTAMP(6)"},
         {"TIMESTAMP_LTZ(3)", "TIMESTAMP(3) WITH LOCAL TIME ZONE"},
         {"TIMESTAMP(9) WITH LOCAL TIME ZONE NOT NULL",
          "TIMESTAMP(9) WITH LOCAL TIME ZONE NOT NULL"},
-        {"VARIANT", "VARIANT"}, {"BLOB", "BLOB"}, {"GEOMETRY", "GEOMETRY"},
+        {"VARIANT", "VARIANT"},
+        {"BLOB", "BLOB"},
+        {"GEOMETRY", "GEOMETRY"},
         {"GEOMETRY(OGC:CRS84)", "GEOMETRY(OGC:CRS84)"},
         {"GEOGRAPHY( EPSG:4326 , spherical )", "GEOGRAPHY(EPSG:4326, spherical)"},
         {"array<map<string not null, row<x int, `y z` timestamp(9)>>>",
          "ARRAY<MAP<STRING NOT NULL, ROW<`x` INT, `y z` TIMESTAMP(9)>>>"},
-        {"MULTISET<INT>", "MULTISET<INT>"}, {"VECTOR<FLOAT, 128>", "VECTOR<FLOAT, 128>"},
+        {"MULTISET<INT>", "MULTISET<INT>"},
+        {"VECTOR<FLOAT, 128>", "VECTOR<FLOAT, 128>"},
         {"ROW(a INT)", "ROW<`a` INT>"},
     };
     for (size_t i = 0; i < TARN_COUNT_OF(spellings); i++)
@@ -46,7 +57,8 @@ TARN_TEST(type, spells_as_java)
 
 TARN_TEST(type, prints_what_it_reads)
 {
-    const struct tarn_type *type = parse(t, "ROW<`a``b` ARRAY<DECIMAL(5,2)> NOT NULL, c MAP<INT, BYTES>>");
+    const struct tarn_type *type =
+        parse(t, "ROW<`a``b` ARRAY<DECIMAL(5,2)> NOT NULL, c MAP<INT, BYTES>>");
     expect_true(tarn_type_equal(type, parse(t, print(t, type)), false));
     expect_slice(type->fields[0].name, "a`b");
     const struct tarn_type *strict = tarn_type_with_nullable(type, false, t->arena);
@@ -57,12 +69,25 @@ TARN_TEST(type, prints_what_it_reads)
 TARN_TEST(type, refuses_nonsense)
 {
     static const char *const bad[][2] = {
-        {"", "a type"}, {"TEXT", "a type"}, {"INT NOT", "NULL"}, {"INT INT", "the end"},
-        {"CHAR(0)", "the length"}, {"CHAR(99999999999)", "the length"}, {"CHAR(3", ")"},
-        {"DECIMAL(39)", "the precision"}, {"DECIMAL(3,4)", "the scale"}, {"TIME(10)", "precision"},
-        {"TIMESTAMP WITH TIME ZONE", "LOCAL"}, {"STRING(3)", "the end"}, {"ARRAY<INT", ">"},
-        {"MAP<INT>", ","}, {"ROW<`a INT>", "closing"}, {"VECTOR<FLOAT>", ","}, {"ARRAY<>", "a type"},
-        {"GEOMETRY(a, b)", ")"}, {"TIME(3) WITH LOCAL TIME ZONE", "LOCAL"},
+        {"", "a type"},
+        {"TEXT", "a type"},
+        {"INT NOT", "NULL"},
+        {"INT INT", "the end"},
+        {"CHAR(0)", "the length"},
+        {"CHAR(99999999999)", "the length"},
+        {"CHAR(3", ")"},
+        {"DECIMAL(39)", "the precision"},
+        {"DECIMAL(3,4)", "the scale"},
+        {"TIME(10)", "precision"},
+        {"TIMESTAMP WITH TIME ZONE", "LOCAL"},
+        {"STRING(3)", "the end"},
+        {"ARRAY<INT", ">"},
+        {"MAP<INT>", ","},
+        {"ROW<`a INT>", "closing"},
+        {"VECTOR<FLOAT>", ","},
+        {"ARRAY<>", "a type"},
+        {"GEOMETRY(a, b)", ")"},
+        {"TIME(3) WITH LOCAL TIME ZONE", "LOCAL"},
     };
     for (size_t i = 0; i < TARN_COUNT_OF(bad); i++) {
         const struct tarn_type *type = NULL;
@@ -107,16 +132,21 @@ TARN_TEST(type, nests_in_json)
 TARN_TEST(type, names_what_is_wrong_in_json)
 {
     static const char *const bad[][2] = {
-        {"{\"type\": \"LIST\"}", "LIST"}, {"{\"type\": \"ARRAY\"}", "element"}, {"7", "type"},
-        {"{\"type\": \"MAP\", \"key\": \"INT\"}", "value"}, {"\"INTT\"", "a type"},
+        {"{\"type\": \"LIST\"}", "LIST"},
+        {"{\"type\": \"ARRAY\"}", "element"},
+        {"7", "type"},
+        {"{\"type\": \"MAP\", \"key\": \"INT\"}", "value"},
+        {"\"INTT\"", "a type"},
         {"{\"type\": \"ROW\", \"fields\": [{\"id\": 1, \"type\": \"INT\"}]}", "name"},
-        {"{\"type\": \"ROW\", \"fields\": [{\"id\": -1, \"name\": \"a\", \"type\": \"INT\"}]}", "id"},
+        {"{\"type\": \"ROW\", \"fields\": [{\"id\": -1, \"name\": \"a\", \"type\": \"INT\"}]}",
+         "id"},
         {"{\"type\": \"VECTOR\", \"element\": \"FLOAT\"}", "length"},
     };
     for (size_t i = 0; i < TARN_COUNT_OF(bad); i++) {
         TARN_OWN(tarn_json_drop) struct tarn_json *json = NULL;
         const struct tarn_type *type = NULL;
-        expect_ok(tarn_json_parse(tarn_slice_str(tarn_arena_printf(t->arena, "[%s]", bad[i][0])), &json));
+        expect_ok(
+            tarn_json_parse(tarn_slice_str(tarn_arena_printf(t->arena, "[%s]", bad[i][0])), &json));
         expect_status(tarn_type_from_json(tarn_json_at(json, 0), t->arena, &type),
                       TARN_SCHEMA_MALFORMED, bad[i][1]);
     }

@@ -1,0 +1,183 @@
+#include "format/options_judge.h"
+
+#include <strings.h>
+
+enum kind { TEXT, INT, BOOL, SIZE, DURATION, REAL, ENUM, STATS, FORMATS };
+enum effect { USED, PASSIVE, REFUSE_WRITE, REFUSE };
+
+static const struct option {
+    const char *key;
+    enum kind kind;
+    const char *fallback;
+    enum effect effect;
+} table[] = {
+#define O(key, kind, fallback, effect) {key, kind, fallback, effect},
+#include "format/options.def"
+#undef O
+};
+
+static bool ends_with(struct tarn_slice s, const char *end)
+{
+    size_t n = strlen(end);
+    return s.size >= n && memcmp(s.data + s.size - n, end, n) == 0;
+}
+
+bool tarn_format__is_column_stats(struct tarn_slice key)
+{
+    return tarn_slice_starts_with(key, tarn_slice_str("fields.")) && ends_with(key, ".stats-mode");
+}
+
+static const struct option *find_option(struct tarn_slice key)
+{
+    static const struct option column_stats = {"fields.*.stats-mode", STATS, "", USED};
+    if (tarn_format__is_column_stats(key))
+        return &column_stats;
+    for (size_t i = 0; i < TARN_COUNT_OF(table); i++) {
+        size_t n = strlen(table[i].key);
+        bool pattern = table[i].key[n - 1] == '*';
+        if (pattern ? tarn_slice_starts_with(key, tarn_slice_of(table[i].key, n - 1))
+                    : tarn_slice_is(key, table[i].key))
+            return &table[i];
+    }
+    return NULL;
+}
+
+const char *tarn_format__option_default(const char *key)
+{
+    const struct option *option = find_option(tarn_slice_str(key));
+    tarn_assert(option != NULL); /* options.c asks only for what options.def has */
+    return option->fallback;
+}
+
+/* Java takes words of an enum without case, and _ for -. */
+bool tarn_format__is_word(struct tarn_slice value, const char *word)
+{
+    if (value.size != strlen(word))
+        return false;
+    for (size_t i = 0; i < value.size; i++) {
+        char c = (char)(value.data[i] == '_' ? '-' : value.data[i]);
+        if (strncasecmp(&c, word + i, 1) != 0)
+            return false;
+    }
+    return true;
+}
+
+struct tarn_slice tarn_format__trim(struct tarn_slice s)
+{
+    while (s.size > 0 && s.data[0] == ' ')
+        s = tarn_slice_of(s.data + 1, s.size - 1);
+    while (s.size > 0 && s.data[s.size - 1] == ' ')
+        s.size--;
+    return s;
+}
+
+/* ---- what isn't implemented */
+
+/* The first reason is the one that is told. */
+void tarn_format__refuse(struct tarn_options *o, bool merge, const char *reason)
+{
+    if (o->refuse_write.data == NULL)
+        o->refuse_write = tarn_slice_str(reason);
+    if (merge && o->refuse_merge.data == NULL)
+        o->refuse_merge = tarn_slice_str(reason);
+}
+
+/* Is every format of "0:avro,1:parquet" parquet? */
+static bool only_parquet(struct tarn_slice value)
+{
+    size_t start = 0;
+    for (size_t i = 0; i <= value.size; i++) {
+        if (i < value.size && value.data[i] != ',')
+            continue;
+        struct tarn_slice pair = tarn_format__trim(tarn_slice_of(value.data + start, i - start));
+        const uint8_t *colon = pair.size > 0 ? memchr(pair.data, ':', pair.size) : NULL;
+        if (colon == NULL ||
+            !tarn_format__is_word(tarn_format__trim(tarn_slice_of(
+                                      colon + 1, (size_t)(pair.data + pair.size - colon - 1))),
+                                  "parquet"))
+            return false;
+        start = i + 1;
+    }
+    return true;
+}
+
+static void judge_option(const struct tarn_pair *pair, struct tarn_arena *arena,
+                         struct tarn_options *o)
+{
+    const struct option *option = find_option(pair->key);
+    if (option == NULL || option->effect == USED || option->effect == PASSIVE)
+        return;
+    struct tarn_slice value = tarn_format__trim(pair->value);
+    if (option->kind == FORMATS
+            ? only_parquet(value)
+            : option->fallback[0] != 0 && tarn_format__is_word(value, option->fallback))
+        return;
+    tarn_format__refuse(o, option->effect == REFUSE,
+                        tarn_arena_printf(arena, "%.*s = %.*s", TARN_SLICE_ARG(pair->key),
+                                          (int)TARN_MIN(value.size, (size_t)200),
+                                          (const char *)value.data));
+}
+
+static bool has_unreadable_part(const struct tarn_type *type)
+{
+    if (type == NULL)
+        return false;
+    if (type->id == TARN_TYPE_VARIANT || type->id == TARN_TYPE_BLOB ||
+        type->id == TARN_TYPE_GEOMETRY || type->id == TARN_TYPE_GEOGRAPHY ||
+        type->id == TARN_TYPE_VECTOR)
+        return true;
+    for (size_t i = 0; i < type->field_count; i++)
+        if (has_unreadable_part(type->fields[i].type))
+            return true;
+    return has_unreadable_part(type->key) || has_unreadable_part(type->element);
+}
+
+static void judge_columns(const struct tarn_schema *schema, struct tarn_arena *arena,
+                          struct tarn_options *o)
+{
+    for (size_t i = 0; i < schema->field_count; i++) {
+        if (schema->fields[i].default_value.data != NULL) /* what Java puts where a row has null */
+            tarn_format__refuse(o, false,
+                                tarn_arena_printf(arena, "column %.*s DEFAULT",
+                                                  TARN_SLICE_ARG(schema->fields[i].name)));
+        if (!has_unreadable_part(schema->fields[i].type))
+            continue;
+        TARN_OWN(tarn_buf_drop) struct tarn_buf type = {0};
+        tarn_type_print(schema->fields[i].type, &type);
+        tarn_format__refuse(
+            o, true,
+            tarn_arena_printf(arena, "column %.*s %.*s", TARN_SLICE_ARG(schema->fields[i].name),
+                              (int)TARN_MIN(type.size, (size_t)200), (const char *)type.data));
+    }
+}
+
+/* Is a partition column no part of the primary key, so that a key may move between partitions? */
+bool tarn_format__crosses_partitions(const struct tarn_schema *schema)
+{
+    for (size_t i = 0; i < schema->partition_key_count; i++) {
+        bool in_key = false;
+        for (size_t j = 0; j < schema->primary_key_count; j++)
+            in_key = in_key || tarn_slice_equal(schema->partition_keys[i], schema->primary_keys[j]);
+        if (!in_key)
+            return true;
+    }
+    return false;
+}
+
+void tarn_format__judge(const struct tarn_schema *schema, struct tarn_arena *arena,
+                        struct tarn_options *o)
+{
+    if (schema->version > 3)
+        tarn_format__refuse(o, true,
+                            tarn_arena_printf(arena, "schema version %d", schema->version));
+    for (size_t i = 0; i < schema->option_count; i++)
+        judge_option(&schema->options[i], arena, o);
+    judge_columns(schema, arena, o);
+    if (o->bucket == -2)
+        tarn_format__refuse(o, false, "bucket = -2 (postpone)");
+    if (!tarn_schema_is_append(schema) && tarn_format__crosses_partitions(schema))
+        tarn_format__refuse(o, false,
+                            "a primary key without the partition keys (cross-partition upsert)");
+    if (!tarn_schema_is_append(schema) && o->bucket == -1)
+        tarn_format__refuse(o, false, "bucket = -1 with a primary key (dynamic buckets)");
+}

@@ -1,0 +1,24 @@
+/*
+ * options_judge - the table of options, and what a table may not use to be written or read here; the
+ * half of options.c that knows what isn't implemented.
+ */
+#ifndef TARN_FORMAT_OPTIONS_JUDGE_H
+#define TARN_FORMAT_OPTIONS_JUDGE_H
+
+#include "format/options.h"
+
+/* The default of a key that options.def has; "" where there is none. */
+const char *tarn_format__option_default(const char *key);
+bool tarn_format__is_column_stats(struct tarn_slice key); /* fields.COLUMN.stats-mode */
+/* Java takes words of an enum without case, and _ for -. */
+bool tarn_format__is_word(struct tarn_slice value, const char *word);
+struct tarn_slice tarn_format__trim(struct tarn_slice s); /* without blanks around */
+/* Notes why the table isn't written and, with merge, not read either; the first reason stays. */
+void tarn_format__refuse(struct tarn_options *o, bool merge, const char *reason);
+/* Is a partition column no part of the primary key, so that a key may move between partitions? */
+bool tarn_format__crosses_partitions(const struct tarn_schema *schema);
+/* Sets refuse_write and refuse_merge of options that are parsed otherwise. */
+void tarn_format__judge(const struct tarn_schema *schema, struct tarn_arena *arena,
+                        struct tarn_options *o);
+
+#endif
