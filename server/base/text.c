@@ -266,6 +266,8 @@ struct tarn_status *tarn_base64_decode(struct tarn_slice text, struct tarn_buf *
 
 bool tarn_utf8_valid(struct tarn_slice text)
 {
+    if (text.size == 0) /* no pointer is needed for nothing */
+        return true;
     const uint8_t *p = text.data, *end = p + text.size;
     while (p < end) {
         uint8_t c = *p++;
