@@ -58,6 +58,7 @@ import java.util.Map;
  *
  *   GoldenTables make WAREHOUSE OUT     creates the tables and OUT/NAME.jsonl
  *   GoldenTables dump WAREHOUSE OUT     dumps every table of database golden that is there
+ *   GoldenTables more WAREHOUSE OUT     writes into some of them first, on top of whoever wrote last
  */
 public class GoldenTables {
     static final String DB = "golden";
@@ -80,8 +81,13 @@ public class GoldenTables {
                 pkDynamic(cat);
                 evolved(cat);
             }
+            if (a[0].equals("more")) {
+                write(cat.getTable(Identifier.create(DB, "append_all")), Arrays.asList(allRow(1)));
+                write(cat.getTable(Identifier.create(DB, "pk_all")), Arrays.asList(allRow(1), allRow(4)));
+                compact(cat.getTable(Identifier.create(DB, "pk_partitioned")));
+            }
             for (String name : cat.listTables(DB)) {
-                if (a[0].equals("make") || !Files.exists(out.resolve(name + ".jsonl"))) {
+                if (!a[0].equals("dump") || !Files.exists(out.resolve(name + ".jsonl"))) {
                     dump(cat, name, out.resolve(name + ".jsonl"));
                 }
             }
