@@ -1,0 +1,97 @@
+#include "service/internal.h"
+
+#include <unistd.h>
+
+/* The daemon about itself. */
+
+#define PROBLEMS_MAX 100
+
+static int64_t resident_bytes(void)
+{
+    long pages = 0;
+    FILE *file = fopen("/proc/self/statm", "re");
+    if (file == NULL)
+        return 0;
+    if (fscanf(file, "%*s %ld", &pages) != 1)
+        pages = 0;
+    fclose(file);
+    return (int64_t)pages * sysconf(_SC_PAGESIZE);
+}
+
+static struct tarn_status *count_tables(struct tarn_op *op, struct tarn_service *service,
+                                        struct tarn_server_status *out)
+{
+    struct tarn_database_info *databases;
+    size_t count;
+    TARN_TRY(tarn_database_list(op, service->catalog, &databases, &count));
+    out->database_count = (int64_t)count;
+    for (size_t i = 0; i < count; i++) {
+        struct tarn_table_info *tables;
+        size_t table_count;
+        struct tarn_status *s =
+            tarn_catalog_tables(op, service->catalog, databases[i].name, &tables, &table_count);
+        if (s == TARN_OK)
+            out->table_count += (int64_t)table_count;
+        tarn_status_free(s); /* dropped meanwhile */
+    }
+    return TARN_OK;
+}
+
+static struct tarn_status *sum_up_jobs(struct tarn_op *op, struct tarn_service *service,
+                                       struct tarn_server_status *out)
+{
+    struct tarn_job_info *jobs;
+    size_t count;
+    TARN_TRY(tarn_maintain_jobs(op, service->maintain, NULL, true, &jobs, &count));
+    out->problems = tarn_arena_calloc(op->arena, PROBLEMS_MAX, sizeof *out->problems);
+    for (size_t i = 0; i < count; i++) {
+        out->tasks_queued += strcmp(jobs[i].state, "queued") == 0;
+        out->tasks_leased += strcmp(jobs[i].state, "leased") == 0;
+        if (strcmp(jobs[i].state, "failed") == 0 && out->problem_count < PROBLEMS_MAX)
+            out->problems[out->problem_count++] = (struct tarn_problem){
+                jobs[i].table,
+                tarn_arena_printf(op->arena, "compaction of bucket %d%s%s failed: %s",
+                                  jobs[i].bucket, jobs[i].partition[0] == '\0' ? "" : " of ",
+                                  jobs[i].partition,
+                                  jobs[i].failure == NULL ? "" : jobs[i].failure)};
+    }
+    return TARN_OK;
+}
+
+struct tarn_status *tarn_service_status(struct tarn_op *op, struct tarn_service *service,
+                                        struct tarn_server_status *out)
+{
+    TARN_TRY(tarn_service__check(op, service, TARN_ACTION_READ, tarn_slice_str(NULL)));
+    struct tarn_supervisor *supervisor = atomic_load(&service->supervisor);
+    *out = (struct tarn_server_status){
+        .version = TARN_VERSION,
+        .warehouse_name = service->warehouse_name,
+        .warehouse_uri = tarn_store_uri(service->store),
+        .grpc_address = atomic_load(&service->grpc_address),
+        .http_address = atomic_load(&service->http_address),
+        .state = atomic_load(&service->draining) ? "draining" : "serving",
+        .started_ms = service->started_ms,
+        .epoch = tarn_catalog_epoch(service->catalog),
+        .resident_bytes = resident_bytes(),
+        .worker_restarts = supervisor == NULL ? 0 : tarn_supervisor_restarts(supervisor),
+    };
+    TARN_TRY(count_tables(op, service, out));
+    TARN_TRY(sum_up_jobs(op, service, out));
+    return tarn_maintain_workers(op, service->maintain, &out->workers, &out->worker_count);
+}
+
+bool tarn_service_is_ready(struct tarn_op *op, struct tarn_service *service, const char **why)
+{
+    struct tarn_worker_info *workers;
+    size_t count = 0;
+    *why = "ready";
+    if (atomic_load(&service->draining))
+        *why = "draining";
+    else if (service->wants_worker) {
+        struct tarn_status *s = tarn_maintain_workers(op, service->maintain, &workers, &count);
+        if (s != TARN_OK || count == 0)
+            *why = "no worker has registered yet";
+        tarn_status_free(s);
+    }
+    return strcmp(*why, "ready") == 0;
+}

@@ -1,0 +1,192 @@
+#include "service/internal.h"
+
+/*
+ * Commits by clients that write data files themselves. An entry that is wrong would make the table
+ * unreadable for everybody, so each is held against the schema it says it was written by.
+ */
+
+struct checker {
+    struct tarn_op *op;
+    struct tarn_table *table;
+    const struct tarn_table_view *view;
+    const struct tarn_schema *schema; /* of the file at hand */
+    const struct tarn_type **partition_types;
+    struct tarn_value *values; /* room for a row of any of the types */
+};
+
+static struct tarn_status *entry_error(const struct tarn_manifest_entry *e, const char *what,
+                                       struct tarn_status *consumed)
+{
+    struct tarn_status *s =
+        tarn_status_new(TARN_INVALID_ARGUMENT, "file %.*s: %s%s%s", TARN_SLICE_ARG(e->file.name),
+                        what, consumed == NULL ? "" : ": ", tarn_status_message(consumed));
+    tarn_status_free(consumed);
+    return s;
+}
+
+static struct tarn_status *check_row(struct checker *c, const struct tarn_manifest_entry *e,
+                                     const char *what, struct tarn_slice row,
+                                     const struct tarn_type *const *types, size_t count)
+{
+    struct tarn_status *s = tarn_row_deserialize(row, types, count, c->values);
+    return s == TARN_OK ? TARN_OK : entry_error(e, what, s);
+}
+
+static struct tarn_status *check_stats(struct checker *c, const struct tarn_manifest_entry *e,
+                                       const char *what, struct tarn_stats *stats,
+                                       const struct tarn_type *const *types, size_t count)
+{
+    if (stats->min.size == 0 && stats->max.size == 0 && stats->count == 0)
+        *stats = tarn_stats_empty();
+    bool empty = stats->count == 0 && tarn_slice_equal(stats->min, tarn_row_empty()) &&
+                 tarn_slice_equal(stats->max, tarn_row_empty());
+    if (empty)
+        return TARN_OK;
+    if (stats->count != count)
+        return entry_error(e, "its statistics have another number of columns", NULL);
+    TARN_TRY(check_row(c, e, what, stats->min, types, count));
+    return check_row(c, e, what, stats->max, types, count);
+}
+
+static size_t key_types(struct checker *c, const struct tarn_type ***out)
+{
+    int *columns;
+    size_t count = tarn_schema_trimmed_key_columns(c->schema, c->op->arena, &columns);
+    *out = tarn_arena_calloc(c->op->arena, count + 1, sizeof **out);
+    for (size_t i = 0; i < count; i++)
+        (*out)[i] = c->schema->fields[columns[i]].type;
+    return count;
+}
+
+/* Columns that the value statistics are about: those named, or all of the file's schema. */
+static struct tarn_status *value_types(struct checker *c, const struct tarn_manifest_entry *e,
+                                       const struct tarn_type ***out, size_t *count)
+{
+    const struct tarn_data_file *f = &e->file;
+    *count = f->has_value_stats_columns ? f->value_stats_column_count : c->schema->field_count;
+    if (*count > c->schema->field_count)
+        return entry_error(e, "more statistics than columns", NULL);
+    *out = tarn_arena_calloc(c->op->arena, *count + 1, sizeof **out);
+    for (size_t i = 0; i < *count; i++) {
+        int column = f->has_value_stats_columns
+                         ? tarn_schema_find(c->schema, f->value_stats_columns[i])
+                         : (int)i;
+        if (column < 0)
+            return entry_error(e, "statistics of a column that its schema hasn't", NULL);
+        (*out)[i] = c->schema->fields[column].type;
+    }
+    return TARN_OK;
+}
+
+static struct tarn_status *load_schema(struct checker *c, const struct tarn_manifest_entry *e)
+{
+    int64_t id = e->file.schema_id;
+    if (id < 0 || id > c->view->schema.id)
+        return entry_error(e, "its schema_id is none of the table's", NULL);
+    if (c->schema != NULL && c->schema->id == id)
+        return TARN_OK;
+    c->schema = &c->view->schema;
+    if (id != c->view->schema.id)
+        TARN_TRY(tarn_table_schema(c->op, c->table, id, &c->schema));
+    c->values = tarn_arena_calloc(
+        c->op->arena, TARN_MAX(c->schema->field_count, c->view->schema.field_count) + 1,
+        sizeof *c->values);
+    return TARN_OK;
+}
+
+static struct tarn_status *check_numbers(const struct tarn_manifest_entry *e)
+{
+    const struct tarn_data_file *f = &e->file;
+    if (f->size < 0 || f->row_count < 0 || f->level < 0 || f->min_sequence > f->max_sequence)
+        return entry_error(e, "a number is out of range", NULL);
+    if (e->bucket < -2 || e->total_buckets < -2)
+        return entry_error(e, "its bucket is out of range", NULL);
+    if (f->external_path.data != NULL)
+        return tarn_status_new(TARN_UNSUPPORTED_FEATURE, "file %.*s lies outside of the table",
+                               TARN_SLICE_ARG(f->name));
+    return TARN_OK;
+}
+
+static struct tarn_status *check_entry(struct checker *c, struct tarn_manifest_entry *e)
+{
+    /* The one decoder of such entries knows what names may look like. */
+    struct tarn_slice packed = tarn_service__pack(c->op, e, true);
+    struct tarn_status *s = tarn_manifest_entry_unpack(packed, c->op->arena, e);
+    if (s != TARN_OK)
+        return entry_error(e, "is no data file", s);
+    TARN_TRY(check_numbers(e));
+    TARN_TRY(load_schema(c, e));
+    TARN_TRY(check_row(c, e, "its partition", e->partition, c->partition_types,
+                       c->view->schema.partition_key_count));
+    const struct tarn_type **types;
+    size_t count = key_types(c, &types);
+    if (e->file.min_key.size == 0)
+        e->file.min_key = tarn_row_empty();
+    if (e->file.max_key.size == 0)
+        e->file.max_key = tarn_row_empty();
+    TARN_TRY(check_row(c, e, "its min_key", e->file.min_key, types, count));
+    TARN_TRY(check_row(c, e, "its max_key", e->file.max_key, types, count));
+    TARN_TRY(check_stats(c, e, "its key_stats", &e->file.key_stats, types, count));
+    TARN_TRY(value_types(c, e, &types, &count));
+    return check_stats(c, e, "its value_stats", &e->file.value_stats, types, count);
+}
+
+static struct tarn_status *check_entries(struct checker *c, const struct tarn_manifest_entry **list,
+                                         size_t count)
+{
+    struct tarn_manifest_entry *copy = tarn_arena_calloc(c->op->arena, count + 1, sizeof *copy);
+    if (count > 0)
+        memcpy(copy, *list, count * sizeof *copy);
+    for (size_t i = 0; i < count; i++)
+        TARN_TRY(check_entry(c, &copy[i]));
+    *list = copy;
+    return TARN_OK;
+}
+
+static bool deletes(const struct tarn_commit *commit)
+{
+    for (size_t i = 0; i < commit->append_count; i++)
+        if (commit->append[i].kind == TARN_ENTRY_DELETE)
+            return true;
+    return false;
+}
+
+static struct tarn_status *check_identity(struct tarn_op *op, struct tarn_commit *commit)
+{
+    TARN_TRY(tarn_service__check_name("commit_user", commit->user));
+    for (size_t i = 0; i < commit->property_count; i++) {
+        TARN_TRY(tarn_service__check_name("property key", commit->properties[i].key));
+        TARN_TRY(tarn_service__check_name("property value", commit->properties[i].value));
+    }
+    if (commit->user.size > 0)
+        return TARN_OK;
+    if (commit->identifier != TARN_COMMIT_IDENTIFIER_BATCH)
+        return tarn_status_new(TARN_INVALID_ARGUMENT, "commit_identifier needs a commit_user");
+    char user[TARN_UUID_SIZE];
+    tarn_uuid_random(user);
+    commit->user = tarn_arena_copy(op->arena, tarn_slice_str(user));
+    return TARN_OK;
+}
+
+struct tarn_status *tarn_service_commit(struct tarn_op *op, struct tarn_service *service,
+                                        struct tarn_table_ref ref, struct tarn_commit *commit,
+                                        struct tarn_commit_result *out)
+{
+    TARN_OWN(tarn_table_drop_ref) struct tarn_table *table = NULL;
+    TARN_OWN(tarn_table_view_drop) const struct tarn_table_view *view = NULL;
+    TARN_TRY(tarn_service__table(op, service, ref, TARN_ACTION_WRITE, &table));
+    TARN_TRY(tarn_table_look(op, table, &view));
+    TARN_TRY(tarn_options_check_write(&view->options));
+    if (commit->append_count + commit->compact_count > TARN_COMMIT_ENTRIES_MAX)
+        return tarn_status_new(TARN_TOO_LARGE, "%zu entries in one commit, at most %d",
+                               commit->append_count + commit->compact_count,
+                               TARN_COMMIT_ENTRIES_MAX);
+    TARN_TRY(check_identity(op, commit));
+    struct checker c = {.op = op, .table = table, .view = view};
+    c.partition_types = tarn_partition_types(&view->schema, op->arena);
+    TARN_TRY(check_entries(&c, &commit->append, commit->append_count));
+    TARN_TRY(check_entries(&c, &commit->compact, commit->compact_count));
+    commit->kind = deletes(commit) ? TARN_COMMIT_OVERWRITE : TARN_COMMIT_APPEND;
+    commit->check_files = true;
+    return tarn_table_commit(op, table, commit, out);
+}

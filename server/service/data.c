@@ -1,0 +1,237 @@
+#include "service/internal.h"
+
+/* Rows in and out: what is decided before a worker gets the stream, and the commit after it. */
+
+/* --- a load --- */
+
+static const char *const mode_names[] = {"auto", "append", "upsert", "overwrite", "delete"};
+
+static struct tarn_status *settle_mode(const struct tarn_table_view *view, const char *table,
+                                       enum tarn_load_mode asked, enum tarn_load_mode *out)
+{
+    bool keyed = !tarn_schema_is_append(&view->schema);
+    *out = asked != TARN_LOAD_AUTO ? asked : keyed ? TARN_LOAD_UPSERT : TARN_LOAD_APPEND;
+    if ((unsigned)asked >= TARN_LOAD_MODE_COUNT)
+        return tarn_status_new(TARN_INVALID_ARGUMENT, "load mode %d is unknown", (int)asked);
+    if (*out == TARN_LOAD_OVERWRITE)
+        return tarn_status_new(TARN_UNIMPLEMENTED, "loads that overwrite are not there yet");
+    if (keyed && *out == TARN_LOAD_APPEND)
+        return tarn_status_new(TARN_INVALID_ARGUMENT,
+                               "table %s has a primary key: rows are upserted, not appended",
+                               table);
+    if (!keyed && *out != TARN_LOAD_APPEND)
+        return tarn_status_new(TARN_INVALID_ARGUMENT, "mode %s needs a primary key, table %s has none",
+                               mode_names[*out], table);
+    return TARN_OK;
+}
+
+static struct tarn_status *settle_identity(struct tarn_op *op, struct tarn_slice user,
+                                           int64_t identifier, struct tarn_ingest *out)
+{
+    TARN_TRY(tarn_service__check_name("commit_user", user));
+    bool batch = identifier == TARN_SNAPSHOT_NONE;
+    if (user.size == 0 && !batch)
+        return tarn_status_new(TARN_INVALID_ARGUMENT, "commit_identifier needs a commit_user");
+    char random[TARN_UUID_SIZE];
+    tarn_uuid_random(random);
+    out->user = tarn_arena_copy(op->arena, user.size > 0 ? user : tarn_slice_str(random));
+    out->identifier = batch ? TARN_COMMIT_IDENTIFIER_BATCH : identifier;
+    return TARN_OK;
+}
+
+static struct tarn_status *begin(struct tarn_op *op, struct tarn_service *service,
+                                 const struct tarn_table_view *view, struct tarn_ingest *ingest)
+{
+    struct tarn_table *table = ingest->table;
+    if (ingest->identifier != TARN_COMMIT_IDENTIFIER_BATCH)
+        TARN_TRY(tarn_table_find_commit(op, table, ingest->user, ingest->identifier,
+                                        TARN_COMMIT_APPEND, &ingest->repeated_snapshot_id));
+    if (ingest->repeated_snapshot_id != 0)
+        return TARN_OK;
+    TARN_TRY(tarn_service__describe(op, service, table, &view->schema, NULL, 0,
+                                    &ingest->description));
+    return tarn_maintain_begin_stream(op, service->maintain, &ingest->worker_id,
+                                      &ingest->worker_address);
+}
+
+struct tarn_status *tarn_service_ingest_begin(struct tarn_op *op, struct tarn_service *service,
+                                              struct tarn_table_ref ref, enum tarn_load_mode mode,
+                                              struct tarn_slice user, int64_t identifier,
+                                              struct tarn_ingest *out)
+{
+    struct tarn_ingest ingest = {0};
+    TARN_OWN(tarn_table_drop_ref) struct tarn_table *table = NULL;
+    TARN_OWN(tarn_table_view_drop) const struct tarn_table_view *view = NULL;
+    TARN_TRY(tarn_service__table(op, service, ref, TARN_ACTION_WRITE, &table));
+    TARN_TRY(tarn_table_look(op, table, &view));
+    TARN_TRY(tarn_options_check_write(&view->options));
+    TARN_TRY(tarn_options_check_merge(&view->options));
+    TARN_TRY(settle_mode(view, tarn_table_name(table), mode, &ingest.mode));
+    TARN_TRY(settle_identity(op, user, identifier, &ingest));
+    ingest.table = table;
+    TARN_TRY(begin(op, service, view, &ingest));
+    tarn_move(table);
+    *out = ingest;
+    return TARN_OK;
+}
+
+/* --- its commit --- */
+
+static struct tarn_status *remove_file(struct tarn_op *op, struct tarn_service *service,
+                                       struct tarn_table *table, const char *folder,
+                                       struct tarn_slice name)
+{
+    return tarn_store_remove(service->store, op,
+                             tarn_arena_printf(op->arena, "%s/%s/%.*s", tarn_table_path(table),
+                                               folder, TARN_SLICE_ARG(name)));
+}
+
+static struct tarn_status *remove_entry(struct tarn_op *op, struct tarn_service *service,
+                                        struct tarn_table *table,
+                                        const struct tarn_table_view *view,
+                                        const struct tarn_manifest_entry *e)
+{
+    const char *folder;
+    TARN_TRY(tarn_service__bucket_path(op, &view->schema, &view->options, e->partition, e->bucket,
+                                       &folder));
+    for (size_t i = 0; i < e->file.extra_file_count; i++)
+        TARN_TRY(remove_file(op, service, table, folder, e->file.extra_files[i]));
+    return remove_file(op, service, table, folder, e->file.name);
+}
+
+/* The commit is known not to have happened: nobody will ever name these files. Under an op of its
+ * own, for the caller may be gone. */
+static void remove_files(struct tarn_service *service, struct tarn_table *table,
+                         const struct tarn_table_view *view,
+                         const struct tarn_manifest_entry *entries, size_t count)
+{
+    TARN_OWN(tarn_op_fini) struct tarn_op op;
+    tarn_op_init(&op);
+    size_t left = 0;
+    for (size_t i = 0; i < count; i++) {
+        struct tarn_status *s = remove_entry(&op, service, table, view, &entries[i]);
+        left += s != TARN_OK;
+        tarn_log_status(&op, TARN_WARN, "ingest.file_left", s);
+    }
+    tarn_log(&op, TARN_INFO, "ingest.files_removed", "table=%s files=%zu left=%zu",
+             tarn_log_quote(&op, tarn_table_name(table)), count - left, left);
+}
+
+static struct tarn_status *check_entries(const struct tarn_manifest_entry *entries, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (entries[i].kind != TARN_ENTRY_ADD || entries[i].file.external_path.data != NULL)
+            return tarn_status_new(TARN_INTERNAL,
+                                   "the worker's answer names a file that no load makes: %.*s",
+                                   TARN_SLICE_ARG(entries[i].file.name));
+    return TARN_OK;
+}
+
+struct tarn_status *tarn_service_ingest_commit(struct tarn_op *op, struct tarn_service *service,
+                                               const struct tarn_ingest *ingest,
+                                               const struct tarn_slice *packed, size_t count,
+                                               int64_t *snapshot_id, bool *repeated)
+{
+    *snapshot_id = 0;
+    *repeated = false;
+    if (count == 0)
+        return TARN_OK;
+    struct tarn_manifest_entry *entries;
+    TARN_TRY(tarn_service__unpack(op, packed, count, &entries));
+    TARN_TRY(check_entries(entries, count));
+    TARN_OWN(tarn_table_view_drop) const struct tarn_table_view *view = NULL;
+    TARN_TRY(tarn_table_look(op, ingest->table, &view));
+    struct tarn_commit commit = {
+        .user = ingest->user,
+        .identifier = ingest->identifier,
+        .watermark = TARN_SNAPSHOT_NONE,
+        .kind = TARN_COMMIT_APPEND,
+        .append = entries,
+        .append_count = count,
+        .check_files = true,
+    };
+    struct tarn_commit_result result;
+    struct tarn_status *s = tarn_table_commit(op, ingest->table, &commit, &result);
+    if (s != TARN_OK && tarn_status_reason(s) != TARN_OUTCOME_UNKNOWN)
+        remove_files(service, ingest->table, view, entries, count);
+    TARN_TRY(s);
+    /* repeated: the same identity landed while this load ran. Whether these files are part of that
+     * snapshot is not worth a guess: they stay, and orphan removal finds out. */
+    *snapshot_id = result.append_snapshot_id;
+    *repeated = result.repeated;
+    for (size_t i = 0; i < count && !result.repeated; i++)
+        tarn_metric_add(TARN_M_ROWS_LOADED, NULL, (double)entries[i].file.row_count);
+    return TARN_OK;
+}
+
+void tarn_service_ingest_end(struct tarn_service *service, struct tarn_ingest *ingest,
+                             bool worker_failed)
+{
+    tarn_service_stream_end(service, ingest->worker_id, worker_failed);
+    tarn_table_unref(ingest->table);
+    ingest->table = NULL;
+}
+
+/* --- a scan --- */
+
+static void take_splits(struct tarn_op *op, const struct tarn_plan *plan, struct tarn_scan *out)
+{
+    out->splits = tarn_arena_calloc(op->arena, plan->split_count + 1, sizeof *out->splits);
+    out->split_count = plan->split_count;
+    for (size_t i = 0; i < plan->split_count; i++) {
+        const struct tarn_split *from = &plan->splits[i];
+        struct tarn_scan_split *to = &out->splits[i];
+        *to = (struct tarn_scan_split){from->partition, from->bucket, from->raw, NULL,
+                                       from->file_count};
+        to->files = tarn_arena_calloc(op->arena, from->file_count + 1, sizeof *to->files);
+        for (size_t f = 0; f < from->file_count; f++)
+            to->files[f] = tarn_service__pack(op, &from->files[f].entry, false);
+    }
+}
+
+static struct tarn_status *describe_plan(struct tarn_op *op, struct tarn_service *service,
+                                         struct tarn_table *table, const struct tarn_plan *plan,
+                                         struct tarn_table_description *out)
+{
+    int64_t *ids = tarn_arena_alloc(op->arena, (plan->file_count + 1) * sizeof *ids);
+    size_t n = 0;
+    for (size_t i = 0; i < plan->split_count; i++)
+        for (size_t f = 0; f < plan->splits[i].file_count && n < plan->file_count; f++)
+            ids[n++] = plan->splits[i].files[f].entry.file.schema_id;
+    return tarn_service__describe(op, service, table, plan->schema, ids, n, out);
+}
+
+struct tarn_status *tarn_service_scan_begin(struct tarn_op *op, struct tarn_service *service,
+                                            struct tarn_table_ref ref, struct tarn_version version,
+                                            struct tarn_slice where, struct tarn_scan *out)
+{
+    TARN_OWN(tarn_table_drop_ref) struct tarn_table *table = NULL;
+    TARN_TRY(tarn_service__table(op, service, ref, TARN_ACTION_READ, &table));
+    struct tarn_plan_request request = {.version = version, .where = where};
+    struct tarn_plan plan;
+    TARN_TRY(tarn_table_plan(op, table, &request, &plan));
+    TARN_TRY(tarn_options_check_merge(plan.options));
+    *out = (struct tarn_scan){.snapshot_id = plan.has_snapshot ? plan.snapshot.id : 0};
+    take_splits(op, &plan, out);
+    TARN_TRY(describe_plan(op, service, table, &plan, &out->description));
+    return tarn_maintain_begin_stream(op, service->maintain, &out->worker_id, &out->worker_address);
+}
+
+struct tarn_status *tarn_service_infer_begin(struct tarn_op *op, struct tarn_service *service,
+                                             const char **worker_id, const char **worker_address)
+{
+    TARN_TRY(tarn_service__check(op, service, TARN_ACTION_READ, tarn_slice_str(NULL)));
+    return tarn_maintain_begin_stream(op, service->maintain, worker_id, worker_address);
+}
+
+void tarn_service_stream_end(struct tarn_service *service, const char *worker_id,
+                             bool worker_failed)
+{
+    if (worker_id != NULL)
+        tarn_maintain_end_stream(service->maintain, worker_id, worker_failed);
+}
+
+const char *tarn_service_worker_secret(const struct tarn_service *service)
+{
+    return tarn_access_worker_secret(service->access);
+}

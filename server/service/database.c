@@ -1,0 +1,86 @@
+#include "service/internal.h"
+
+struct tarn_status *tarn_service_create_database(struct tarn_op *op, struct tarn_service *service,
+                                                 const struct tarn_database_info *info,
+                                                 bool ignore_if_exists,
+                                                 struct tarn_database_info *out)
+{
+    TARN_TRY(tarn_service__check(op, service, TARN_ACTION_CREATE, info->name));
+    for (size_t i = 0; i < info->option_count; i++) {
+        TARN_TRY(tarn_service__check_name("option key", info->options[i].key));
+        TARN_TRY(tarn_service__check_name("option value", info->options[i].value));
+    }
+    TARN_TRY(tarn_service__check_name("comment", info->comment));
+    TARN_TRY(tarn_database_create(op, service->catalog, info, ignore_if_exists));
+    return tarn_database_get(op, service->catalog, info->name, out);
+}
+
+struct tarn_status *tarn_service_get_database(struct tarn_op *op, struct tarn_service *service,
+                                              struct tarn_slice name,
+                                              struct tarn_database_info *out)
+{
+    TARN_TRY(tarn_service__check(op, service, TARN_ACTION_READ, name));
+    return tarn_database_get(op, service->catalog, name, out);
+}
+
+struct tarn_status *tarn_service_list_databases(struct tarn_op *op, struct tarn_service *service,
+                                                struct tarn_page page,
+                                                struct tarn_database_info **out, size_t *count,
+                                                const char **next_token)
+{
+    TARN_TRY(tarn_service__check(op, service, TARN_ACTION_READ, tarn_slice_str(NULL)));
+    struct tarn_database_info *all;
+    size_t all_count, max = tarn_service__page_size(page), n = 0;
+    TARN_TRY(tarn_database_list(op, service->catalog, &all, &all_count));
+    struct tarn_database_info *list = tarn_arena_calloc(op->arena, max + 1, sizeof *list);
+    *next_token = "";
+    for (size_t i = 0; i < all_count; i++) {
+        if (tarn_slice_compare(all[i].name, page.token) <= 0 && page.token.size > 0)
+            continue;
+        if (n == max) {
+            *next_token = tarn_arena_str(op->arena, list[n - 1].name);
+            break;
+        }
+        struct tarn_status *s = tarn_database_get(op, service->catalog, all[i].name, &list[n]);
+        if (tarn_status_reason(s) == TARN_DATABASE_NOT_FOUND) { /* dropped meanwhile */
+            tarn_status_free(s);
+            continue;
+        }
+        TARN_TRY(s);
+        n++;
+    }
+    *out = list;
+    *count = n;
+    return TARN_OK;
+}
+
+struct tarn_status *tarn_service_alter_database(struct tarn_op *op, struct tarn_service *service,
+                                                struct tarn_slice name, const struct tarn_pair *set,
+                                                size_t set_count, const struct tarn_slice *remove,
+                                                size_t remove_count, struct tarn_database_info *out)
+{
+    TARN_TRY(tarn_service__check(op, service, TARN_ACTION_ALTER, name));
+    for (size_t i = 0; i < set_count; i++) {
+        if (set[i].key.size == 0)
+            return tarn_status_new(TARN_INVALID_ARGUMENT, "an option to set has no key");
+        TARN_TRY(tarn_service__check_name("option key", set[i].key));
+        TARN_TRY(tarn_service__check_name("option value", set[i].value));
+    }
+    TARN_TRY(tarn_database_alter(op, service->catalog, name, set, set_count, remove, remove_count));
+    return tarn_database_get(op, service->catalog, name, out);
+}
+
+struct tarn_status *tarn_service_drop_database(struct tarn_op *op, struct tarn_service *service,
+                                               struct tarn_slice name, bool cascade,
+                                               bool ignore_if_missing, int64_t *tables_dropped)
+{
+    TARN_TRY(tarn_service__check(op, service, TARN_ACTION_DROP, name));
+    *tables_dropped = 0;
+    struct tarn_status *s =
+        tarn_database_drop(op, service->catalog, name, cascade, tables_dropped);
+    if (ignore_if_missing && tarn_status_reason(s) == TARN_DATABASE_NOT_FOUND) {
+        tarn_status_free(s);
+        return TARN_OK;
+    }
+    return s;
+}

@@ -1,0 +1,50 @@
+/*
+ * internal - what the files of room `service` share: finding tables, names, descriptions.
+ */
+#ifndef TARN_SERVICE_INTERNAL_H
+#define TARN_SERVICE_INTERNAL_H
+
+#include <stdio.h>
+
+#include "service/service.h"
+
+/* UTF-8 without NUL: what may be handed on as a name. */
+TARN_MUST struct tarn_status *tarn_service__check_name(const char *what, struct tarn_slice name);
+/* Asks access, then finds the table. *out is owned. */
+TARN_MUST struct tarn_status *tarn_service__table(struct tarn_op *op, struct tarn_service *service,
+                                                  struct tarn_table_ref ref, enum tarn_action action,
+                                                  struct tarn_table **out);
+/* Asks access for the warehouse (database absent) or a database. */
+TARN_MUST struct tarn_status *tarn_service__check(struct tarn_op *op, struct tarn_service *service,
+                                                  enum tarn_action action,
+                                                  struct tarn_slice database);
+/* The two names of a table, in the op's arena. */
+void tarn_service__names(struct tarn_op *op, const struct tarn_table *table,
+                         struct tarn_slice *database, struct tarn_slice *name);
+size_t tarn_service__page_size(struct tarn_page page);
+
+const char *tarn_service__partition_text(struct tarn_op *op, const struct tarn_schema *schema,
+                                         struct tarn_slice partition);
+/* The folder of a bucket relative to the table. */
+TARN_MUST struct tarn_status *tarn_service__bucket_path(struct tarn_op *op,
+                                                        const struct tarn_schema *schema,
+                                                        const struct tarn_options *options,
+                                                        struct tarn_slice partition, int32_t bucket,
+                                                        const char **out);
+/* With the schemas that `files` were written by, and `reading`. */
+TARN_MUST struct tarn_status *
+tarn_service__describe(struct tarn_op *op, struct tarn_service *service, struct tarn_table *table,
+                       const struct tarn_schema *reading, const int64_t *schema_ids, size_t count,
+                       struct tarn_table_description *out);
+struct tarn_slice tarn_service__pack(struct tarn_op *op, const struct tarn_manifest_entry *entry,
+                                     bool with_stats);
+TARN_MUST struct tarn_status *tarn_service__unpack(struct tarn_op *op,
+                                                   const struct tarn_slice *packed, size_t count,
+                                                   struct tarn_manifest_entry **out);
+/* A copy of `schema` in the arena, with its JSON. */
+TARN_MUST struct tarn_status *tarn_service__copy_schema(struct tarn_op *op,
+                                                        const struct tarn_schema *schema,
+                                                        struct tarn_schema *out,
+                                                        struct tarn_slice *json);
+
+#endif

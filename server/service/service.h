@@ -1,0 +1,374 @@
+/*
+ * service - one function per operation, the same for every door.
+ *
+ * Shape    a door turns bytes into the structs below and back; every rule (names, paging, defaults,
+ *          who may) is here, so that no door knows one that another doesn't. Each operation asks
+ *          tarn_access_check once, before it does anything.
+ * Memory   what operations answer with lies in the op's arena, unless a comment says "owned".
+ * Threads  any that may wait.
+ * Errors   those of the rooms below; INVALID_ARGUMENT names the member of the request.
+ */
+#ifndef TARN_SERVICE_H
+#define TARN_SERVICE_H
+
+#include <stdatomic.h>
+
+#include "access/access.h"
+#include "maintain/maintain.h"
+
+#define TARN_PAGE_SIZE 100         /* of lists, where the caller names none */
+#define TARN_PAGE_SIZE_MAX 1000    /* more is cut to this */
+#define TARN_POLL_WAIT_MAX_MS 30000
+#define TARN_ANSWERS_MAX 10000     /* remembered answers; the oldest are forgotten first */
+#define TARN_ANSWERS_BYTES_MAX (16 << 20)
+#define TARN_ANSWER_RETAIN_MS 3600000
+
+struct tarn_answers;
+
+/* All members are set before the first operation, except the atomic ones. Nothing is owned. */
+struct tarn_service {
+    struct tarn_catalog *catalog;
+    struct tarn_maintain *maintain;
+    struct tarn_access *access;
+    struct tarn_exec *exec;
+    struct tarn_store *store;
+    struct tarn_answers *answers;
+    const char *warehouse_name;
+    int64_t started_ms, lease_ms;
+    bool wants_worker; /* not ready before one has registered */
+    _Atomic(const char *) grpc_address, http_address;
+    _Atomic(struct tarn_supervisor *) supervisor; /* NULL: no local workers */
+    atomic_bool draining;
+};
+
+/* --- requests that are sent again: the answer of the first, whatever happened since ---
+ *
+ * Key: principal, method and request id. The same id with other bytes is INVALID_ARGUMENT. A second
+ * one that comes while the first still runs waits for it; when the first fails, the second is
+ * carried out, since failures are not remembered. In memory: a restart forgets. */
+struct tarn_answers *tarn_answers_new(void);
+void tarn_answers_free(struct tarn_answers *answers);
+struct tarn_answer; /* the right to carry out and then give the answer; one of the two below ends it */
+/* *ticket NULL: it was carried out before, *answer is in the op's arena. */
+TARN_MUST struct tarn_status *tarn_answers_begin(struct tarn_op *op, struct tarn_answers *answers,
+                                                 const char *method, struct tarn_slice request_id,
+                                                 struct tarn_slice request,
+                                                 struct tarn_answer **ticket,
+                                                 struct tarn_slice *answer);
+void tarn_answers_keep(struct tarn_answer *consumed, struct tarn_slice answer);
+void tarn_answers_forget(struct tarn_answer *consumed); /* it failed; NULL is fine */
+
+/* --- what requests have in common --- */
+struct tarn_table_ref {
+    struct tarn_slice database, table, uuid; /* names, or a uuid, or both */
+};
+struct tarn_page {
+    int64_t size; /* 0: TARN_PAGE_SIZE */
+    struct tarn_slice token;
+};
+
+/* --- databases --- */
+TARN_MUST struct tarn_status *tarn_service_create_database(struct tarn_op *op,
+                                                           struct tarn_service *service,
+                                                           const struct tarn_database_info *info,
+                                                           bool ignore_if_exists,
+                                                           struct tarn_database_info *out);
+TARN_MUST struct tarn_status *tarn_service_get_database(struct tarn_op *op,
+                                                        struct tarn_service *service,
+                                                        struct tarn_slice name,
+                                                        struct tarn_database_info *out);
+TARN_MUST struct tarn_status *
+tarn_service_list_databases(struct tarn_op *op, struct tarn_service *service,
+                            struct tarn_page page, struct tarn_database_info **out, size_t *count,
+                            const char **next_token /* "": no more */);
+TARN_MUST struct tarn_status *
+tarn_service_alter_database(struct tarn_op *op, struct tarn_service *service,
+                            struct tarn_slice name, const struct tarn_pair *set, size_t set_count,
+                            const struct tarn_slice *remove, size_t remove_count,
+                            struct tarn_database_info *out);
+TARN_MUST struct tarn_status *tarn_service_drop_database(struct tarn_op *op,
+                                                         struct tarn_service *service,
+                                                         struct tarn_slice name, bool cascade,
+                                                         bool ignore_if_missing,
+                                                         int64_t *tables_dropped);
+
+/* --- tables --- */
+struct tarn_table_facts {
+    struct tarn_slice database, name;
+    const char *uuid;
+    const char *uri;               /* of its folder */
+    struct tarn_schema schema;     /* of a list: the id only */
+    struct tarn_slice schema_json; /* likewise absent */
+    int64_t snapshot_id;           /* 0: none yet */
+    int64_t record_count;
+    struct tarn_slice refuse_write; /* not empty: why Tarn doesn't write it */
+    const struct tarn_pair *defaults; /* chosen for the creator */
+    size_t default_count;
+};
+/* Columns come as `fields`, as SQL text, or with keys and options of another table or schema file:
+ * exactly one of them. Options, keys and comment given beside replace those taken over. */
+struct tarn_table_request {
+    struct tarn_slice database, name;
+    const struct tarn_field *fields;
+    const char *const *field_types; /* SQL text of each of `fields`, whose type is not set */
+    size_t field_count;
+    struct tarn_slice columns_sql;
+    const struct tarn_table_ref *like; /* NULL: none */
+    struct tarn_slice schema_json;
+    const struct tarn_slice *partition_keys, *primary_keys;
+    size_t partition_key_count, primary_key_count;
+    const struct tarn_pair *options;
+    size_t option_count;
+    struct tarn_slice comment;
+    bool ignore_if_exists;
+};
+TARN_MUST struct tarn_status *tarn_service_create_table(struct tarn_op *op,
+                                                        struct tarn_service *service,
+                                                        const struct tarn_table_request *request,
+                                                        struct tarn_table_facts *out);
+TARN_MUST struct tarn_status *tarn_service_get_table(struct tarn_op *op,
+                                                     struct tarn_service *service,
+                                                     struct tarn_table_ref ref,
+                                                     struct tarn_table_facts *out);
+TARN_MUST struct tarn_status *tarn_service_list_tables(struct tarn_op *op,
+                                                       struct tarn_service *service,
+                                                       struct tarn_slice database,
+                                                       struct tarn_page page,
+                                                       struct tarn_table_facts **out, size_t *count,
+                                                       const char **next_token);
+/* field_types[i]: SQL text of the type in changes[i], NULL where there is none. */
+TARN_MUST struct tarn_status *tarn_service_alter_table(struct tarn_op *op,
+                                                       struct tarn_service *service,
+                                                       struct tarn_table_ref ref,
+                                                       struct tarn_schema_change *changes,
+                                                       const char *const *field_types, size_t count,
+                                                       struct tarn_table_facts *out);
+TARN_MUST struct tarn_status *tarn_service_rename_table(struct tarn_op *op,
+                                                        struct tarn_service *service,
+                                                        struct tarn_table_ref ref,
+                                                        struct tarn_slice to_database,
+                                                        struct tarn_slice to_table,
+                                                        struct tarn_table_facts *out);
+TARN_MUST struct tarn_status *tarn_service_drop_table(struct tarn_op *op,
+                                                      struct tarn_service *service,
+                                                      struct tarn_table_ref ref,
+                                                      bool ignore_if_missing);
+
+/* --- a table's history --- */
+TARN_MUST struct tarn_status *
+tarn_service_list_snapshots(struct tarn_op *op, struct tarn_service *service,
+                            struct tarn_table_ref ref, struct tarn_page page,
+                            struct tarn_snapshot **out, size_t *count, const char **next_token);
+TARN_MUST struct tarn_status *tarn_service_list_schemas(struct tarn_op *op,
+                                                        struct tarn_service *service,
+                                                        struct tarn_table_ref ref,
+                                                        const struct tarn_schema ***out,
+                                                        size_t *count);
+struct tarn_manifest_facts {
+    const char *name, *list; /* "base" or "delta" */
+    int64_t size, added_count, deleted_count, schema_id;
+    const char *min_partition, *max_partition; /* as text */
+};
+TARN_MUST struct tarn_status *tarn_service_list_manifests(struct tarn_op *op,
+                                                          struct tarn_service *service,
+                                                          struct tarn_table_ref ref,
+                                                          struct tarn_version version,
+                                                          int64_t *snapshot_id /* 0: none */,
+                                                          struct tarn_manifest_facts **out,
+                                                          size_t *count);
+struct tarn_option_facts {
+    const char *key, *value, *default_value, *effect;
+    bool stored;
+};
+TARN_MUST struct tarn_status *tarn_service_list_options(struct tarn_op *op,
+                                                        struct tarn_service *service,
+                                                        struct tarn_table_ref ref,
+                                                        struct tarn_option_facts **out,
+                                                        size_t *count);
+
+/* --- what a version consists of --- */
+TARN_MUST struct tarn_status *tarn_service_plan(struct tarn_op *op, struct tarn_service *service,
+                                                struct tarn_table_ref ref,
+                                                struct tarn_version version,
+                                                struct tarn_slice where, struct tarn_plan *out,
+                                                const char ***paths /* of the splits' folders */);
+struct tarn_file_facts {
+    const struct tarn_plan_file *file;
+    const char *partition, *min_key, *max_key; /* as text */
+    const char *path;                          /* relative to the table */
+};
+TARN_MUST struct tarn_status *
+tarn_service_list_files(struct tarn_op *op, struct tarn_service *service, struct tarn_table_ref ref,
+                        struct tarn_version version, struct tarn_slice where,
+                        int64_t *snapshot_id /* 0: none */, struct tarn_file_facts **out,
+                        size_t *count);
+struct tarn_partition_value {
+    struct tarn_slice column, value;
+    bool is_null;
+};
+struct tarn_group_facts { /* of a partition, or of one bucket of it */
+    const char *partition;
+    const struct tarn_partition_value *values;
+    size_t value_count;
+    int32_t bucket;
+    int64_t record_count, file_count, size, bucket_count, last_file_ms, delete_row_count;
+    int32_t run_count, level_count;
+};
+TARN_MUST struct tarn_status *tarn_service_list_groups(struct tarn_op *op,
+                                                       struct tarn_service *service,
+                                                       struct tarn_table_ref ref,
+                                                       struct tarn_version version, bool by_bucket,
+                                                       struct tarn_group_facts **out,
+                                                       size_t *count);
+
+/* --- commit: entries of outside, checked here as if an enemy had made them --- */
+TARN_MUST struct tarn_status *tarn_service_commit(struct tarn_op *op, struct tarn_service *service,
+                                                  struct tarn_table_ref ref,
+                                                  struct tarn_commit *commit,
+                                                  struct tarn_commit_result *out);
+
+/* --- rows in and out --- */
+struct tarn_table_description { /* all a worker needs to know of a table */
+    const char *store_uri, *path, *uuid, *name;
+    struct tarn_slice *schemas; /* JSON */
+    size_t schema_count;
+    int64_t schema_id; /* to read or write with */
+};
+enum tarn_load_mode {
+    TARN_LOAD_AUTO,
+    TARN_LOAD_APPEND,
+    TARN_LOAD_UPSERT,
+    TARN_LOAD_OVERWRITE,
+    TARN_LOAD_DELETE,
+    TARN_LOAD_MODE_COUNT
+};
+struct tarn_ingest {
+    struct tarn_table *table; /* owned */
+    enum tarn_load_mode mode; /* settled: not AUTO */
+    struct tarn_slice user;
+    int64_t identifier;
+    int64_t repeated_snapshot_id; /* > 0: it had landed before, and what follows isn't set */
+    struct tarn_table_description description;
+    const char *worker_id, *worker_address;
+};
+/* identifier TARN_SNAPSHOT_NONE: a batch. After success, tarn_service_ingest_end. */
+TARN_MUST struct tarn_status *tarn_service_ingest_begin(struct tarn_op *op,
+                                                        struct tarn_service *service,
+                                                        struct tarn_table_ref ref,
+                                                        enum tarn_load_mode mode,
+                                                        struct tarn_slice user, int64_t identifier,
+                                                        struct tarn_ingest *out);
+/* Entries as the worker packed them. On an error the files are gone, unless it is OUTCOME_UNKNOWN. */
+TARN_MUST struct tarn_status *
+tarn_service_ingest_commit(struct tarn_op *op, struct tarn_service *service,
+                           const struct tarn_ingest *ingest, const struct tarn_slice *packed,
+                           size_t count, int64_t *snapshot_id /* 0: no files */, bool *repeated);
+void tarn_service_ingest_end(struct tarn_service *service, struct tarn_ingest *ingest,
+                             bool worker_failed);
+
+struct tarn_scan_split {
+    struct tarn_slice partition;
+    int32_t bucket;
+    bool raw;
+    struct tarn_slice *files; /* packed entries */
+    size_t file_count;
+};
+struct tarn_scan {
+    int64_t snapshot_id; /* 0: the table has none */
+    struct tarn_table_description description;
+    struct tarn_scan_split *splits;
+    size_t split_count;
+    const char *worker_id, *worker_address;
+};
+TARN_MUST struct tarn_status *
+tarn_service_scan_begin(struct tarn_op *op, struct tarn_service *service, struct tarn_table_ref ref,
+                        struct tarn_version version, struct tarn_slice where,
+                        struct tarn_scan *out);
+/* A worker for a stream that needs no table. */
+TARN_MUST struct tarn_status *tarn_service_infer_begin(struct tarn_op *op,
+                                                       struct tarn_service *service,
+                                                       const char **worker_id,
+                                                       const char **worker_address);
+void tarn_service_stream_end(struct tarn_service *service, const char *worker_id,
+                             bool worker_failed);
+/* What the daemon shows to a worker. */
+const char *tarn_service_worker_secret(const struct tarn_service *service);
+
+/* --- maintenance --- */
+struct tarn_compact_request {
+    struct tarn_table_ref table;
+    bool full, wait, dry_run;
+    const struct tarn_partition_value *partition;
+    size_t partition_count;
+};
+struct tarn_compact_progress {
+    int64_t total, done, failed, files_before, files_after, bytes_rewritten, snapshot_id;
+    const struct tarn_job_info *picks; /* of the first message */
+    size_t pick_count;
+    const char *failure; /* the first one, or NULL */
+};
+typedef struct tarn_status *(*tarn_compact_fn)(void *arg, struct tarn_op *op,
+                                               const struct tarn_compact_progress *progress);
+/* Calls `tell` at least once; files_after is counted for the last one. */
+TARN_MUST struct tarn_status *tarn_service_compact(struct tarn_op *op, struct tarn_service *service,
+                                                   const struct tarn_compact_request *request,
+                                                   tarn_compact_fn tell, void *arg);
+TARN_MUST struct tarn_status *tarn_service_list_jobs(struct tarn_op *op,
+                                                     struct tarn_service *service,
+                                                     const struct tarn_table_ref *ref /* or NULL */,
+                                                     bool ended, struct tarn_job_info **out,
+                                                     size_t *count);
+
+/* --- workers --- */
+TARN_MUST struct tarn_status *tarn_service_register(struct tarn_op *op,
+                                                    struct tarn_service *service,
+                                                    struct tarn_worker_info *info,
+                                                    const char **worker_id, int64_t *lease_ms);
+struct tarn_work {
+    int64_t id, token, lease_ms;
+    struct tarn_table_description description;
+    struct tarn_slice partition;
+    int32_t bucket, output_level;
+    bool drop_delete;
+    struct tarn_slice *files; /* packed */
+    size_t file_count;
+};
+TARN_MUST struct tarn_status *tarn_service_poll(struct tarn_op *op, struct tarn_service *service,
+                                                const char *worker_id, int64_t free_slots,
+                                                int64_t wait_ms, struct tarn_work **out,
+                                                size_t *count);
+TARN_MUST struct tarn_status *tarn_service_renew(struct tarn_op *op, struct tarn_service *service,
+                                                 const char *worker_id,
+                                                 const struct tarn_lease_ref *leases, size_t count,
+                                                 int64_t **lost, size_t *lost_count);
+/* report->entries are made of `packed`; failure_reason "": it is done. */
+TARN_MUST struct tarn_status *tarn_service_report(struct tarn_op *op, struct tarn_service *service,
+                                                  const char *worker_id,
+                                                  struct tarn_report *report,
+                                                  const char *failure_reason,
+                                                  const struct tarn_slice *packed, size_t count,
+                                                  int64_t *snapshot_id);
+TARN_MUST struct tarn_status *
+tarn_service_reserve_sequences(struct tarn_op *op, struct tarn_service *service,
+                               struct tarn_slice table_uuid, struct tarn_slice partition,
+                               int32_t bucket, int64_t count, int64_t *first);
+
+/* --- the daemon --- */
+struct tarn_problem {
+    const char *table, *problem;
+};
+struct tarn_server_status {
+    const char *version, *warehouse_name, *warehouse_uri, *grpc_address, *http_address, *state;
+    int64_t started_ms, epoch, database_count, table_count, tasks_queued, tasks_leased;
+    int64_t resident_bytes, worker_restarts;
+    struct tarn_worker_info *workers;
+    size_t worker_count;
+    struct tarn_problem *problems;
+    size_t problem_count;
+};
+TARN_MUST struct tarn_status *tarn_service_status(struct tarn_op *op, struct tarn_service *service,
+                                                  struct tarn_server_status *out);
+/* May clients be sent here? Otherwise *why is static text. Never waits. */
+bool tarn_service_is_ready(struct tarn_op *op, struct tarn_service *service, const char **why);
+
+#endif
