@@ -12,6 +12,17 @@ static double read_real(const char *text, bool is_float)
     return is_float ? (double)strtof(text, NULL) : strtod(text, NULL);
 }
 
+/* The number after e, as %e makes it: a sign and two or three digits. */
+static int read_exponent(const char *p)
+{
+    bool negative = *p == '-';
+    int value = 0;
+
+    for (p += *p == '-' || *p == '+'; *p >= '0' && *p <= '9' && value < EXPONENT_LIMIT; p++)
+        value = value * 10 + (*p - '0');
+    return negative ? -value : value;
+}
+
 /* "d.ddde±x" as made by %e: digits without the point, and x. */
 static void split_scientific(const char *text, char *digits, int *exponent)
 {
@@ -23,7 +34,7 @@ static void split_scientific(const char *text, char *digits, int *exponent)
             digits[count++] = *p;
     }
     digits[count] = '\0';
-    *exponent = *p == 'e' ? atoi(p + 1) : 0;
+    *exponent = *p == 'e' ? read_exponent(p + 1) : 0;
 }
 
 static int strip_zeros(char *digits)
