@@ -271,7 +271,7 @@ cover: ## line coverage of the unit and property tests
 	@find build/cover -name '*.gcda' -delete 2>/dev/null || true
 	$(SUBMAKE) VARIANT=cover check
 	@scripts/cover build/cover
-bench: all ## measure against the kept numbers and the peers: test/bench/run
+bench: all $(BENCH) ## measure against the kept numbers and the peers: test/bench/run
 	@test -x test/bench/run || { echo "test/bench/run is not there" >&2; exit 1; }
 	test/bench/run
 demo: all ## a daemon, a table, a commit, a read: the first minute
