@@ -138,9 +138,7 @@ ArrayPtr stamp_to(const arrow::Array &in, const struct tarn_type *from, const st
         } else {
             *out = floor_div(v, ticks / target);
         }
-        if (grain > 1)
-            *out = floor_div(*out, grain) * grain;
-        return true;
+        return grain <= 1 || !__builtin_sub_overflow(*out, floor_mod(*out, grain), out);
     });
 }
 

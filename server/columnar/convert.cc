@@ -217,7 +217,7 @@ struct Ticks {
         if (mul > 1 && __builtin_mul_overflow(value, mul, &value))
             return "the time is out of the type's range";
         int64_t result = div > 1 ? floor_div(value, div) : value;
-        if (exact && ((div > 1 && result * div != value) || (grain > 1 && result % grain != 0)))
+        if (exact && ((div > 1 && value % div != 0) || (grain > 1 && result % grain != 0)))
             return "the time has more digits than the column's precision";
         *out = result;
         return NULL;
@@ -292,7 +292,7 @@ ArrayPtr dates(const ArrayPtr &in, const struct tarn_type *to, const ConvertRule
         int64_t days = floor_div(values[i], 86400000);
         if (__builtin_add_overflow(days, 0, out))
             return "the date is out of the type's range";
-        return exact && days * 86400000 != values[i] ? "the date has a time of day" : NULL;
+        return exact && values[i] % 86400000 != 0 ? "the date has a time of day" : NULL;
     });
 }
 

@@ -105,7 +105,7 @@ inline int64_t floor_div(int64_t a, int64_t b)
 }
 inline int64_t floor_mod(int64_t a, int64_t b)
 {
-    return a - floor_div(a, b) * b;
+    return a % b != 0 && (a % b < 0) != (b < 0) ? a % b + b : a % b; /* never a * b: near the ends it overflows */
 }
 extern const __int128 kPow10[39];
 /* Ticks a second of the canonical unit of TIMESTAMP(precision). */

@@ -100,7 +100,7 @@ bool print_timestamp(int64_t ms, int32_t ns, struct tarn_buf *out)
     if (!print_days(days, out))
         return false;
     tarn_buf_add_byte(out, ' ');
-    print_clock(ms - days * 86400000, ns, out);
+    print_clock(floor_mod(ms, 86400000), ns, out);
     return true;
 }
 

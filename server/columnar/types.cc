@@ -72,7 +72,7 @@ void time_from_ticks(int64_t ticks, int precision, int64_t *ms, int32_t *ns)
 {
     int64_t per_ms = precision <= 3 ? 1 : precision <= 6 ? 1000 : 1000000;
     *ms = floor_div(ticks, per_ms);
-    *ns = (int32_t)((ticks - *ms * per_ms) * (1000000 / per_ms));
+    *ns = (int32_t)(floor_mod(ticks, per_ms) * (1000000 / per_ms));
 }
 
 static arrow::TimeUnit::type unit_of(int precision)
