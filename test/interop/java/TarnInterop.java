@@ -1,0 +1,383 @@
+import org.apache.paimon.catalog.Catalog;
+import org.apache.paimon.catalog.CatalogContext;
+import org.apache.paimon.catalog.CatalogFactory;
+import org.apache.paimon.catalog.Identifier;
+import org.apache.paimon.data.BinaryString;
+import org.apache.paimon.data.Decimal;
+import org.apache.paimon.data.GenericArray;
+import org.apache.paimon.data.GenericMap;
+import org.apache.paimon.data.GenericRow;
+import org.apache.paimon.data.InternalArray;
+import org.apache.paimon.data.InternalMap;
+import org.apache.paimon.data.InternalRow;
+import org.apache.paimon.data.Timestamp;
+import org.apache.paimon.disk.IOManager;
+import org.apache.paimon.manifest.BucketEntry;
+import org.apache.paimon.options.Options;
+import org.apache.paimon.reader.RecordReader;
+import org.apache.paimon.reader.RecordReaderIterator;
+import org.apache.paimon.schema.Schema;
+import org.apache.paimon.schema.SchemaChange;
+import org.apache.paimon.shade.jackson2.com.fasterxml.jackson.databind.JsonNode;
+import org.apache.paimon.shade.jackson2.com.fasterxml.jackson.databind.ObjectMapper;
+import org.apache.paimon.table.BucketMode;
+import org.apache.paimon.table.FileStoreTable;
+import org.apache.paimon.table.Table;
+import org.apache.paimon.table.sink.BatchTableCommit;
+import org.apache.paimon.table.sink.BatchTableWrite;
+import org.apache.paimon.table.sink.BatchWriteBuilder;
+import org.apache.paimon.table.sink.CommitMessage;
+import org.apache.paimon.append.AppendCompactCoordinator;
+import org.apache.paimon.append.AppendCompactTask;
+import org.apache.paimon.operation.BaseAppendFileStoreWrite;
+import org.apache.paimon.table.source.EndOfScanException;
+import org.apache.paimon.table.source.ReadBuilder;
+import org.apache.paimon.table.source.Split;
+import org.apache.paimon.types.ArrayType;
+import org.apache.paimon.types.DataField;
+import org.apache.paimon.types.DataType;
+import org.apache.paimon.types.DataTypeChecks;
+import org.apache.paimon.types.DataTypeFamily;
+import org.apache.paimon.types.DecimalType;
+import org.apache.paimon.types.MapType;
+import org.apache.paimon.types.RowKind;
+import org.apache.paimon.types.RowType;
+import org.apache.paimon.utils.JsonSerdeUtil;
+
+import java.io.BufferedReader;
+import java.io.InputStreamReader;
+import java.io.PrintStream;
+import java.math.BigDecimal;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.Paths;
+import java.time.LocalDate;
+import java.time.LocalDateTime;
+import java.time.LocalTime;
+import java.time.format.DateTimeFormatter;
+import java.util.ArrayList;
+import java.util.Base64;
+import java.util.Collections;
+import java.util.Iterator;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+
+/**
+ * Paimon's own Java library over a file-system warehouse, told what to do line by line, since a JVM costs seconds:
+ *
+ *   create  DB.TABLE SCHEMA.json             a schema as Paimon's Schema class reads it
+ *   write   DB.TABLE ROWS.jsonl [k=v]...     one commit; member "rowkind" (+I, -U, +U, -D) is the row's kind
+ *   compact DB.TABLE [k=v]...                everything, to the top level
+ *   dump    DB.TABLE OUT.jsonl [k=v]...      what the reader returns; k=v are table options (scan.snapshot-id=7)
+ *   set     DB.TABLE k=v...                  alters options
+ *   drop    DB.TABLE
+ *   rollback DB.TABLE SNAPSHOT               back to that snapshot, those after it are gone
+ *
+ * Each is answered by a line "ok NUMBER" (rows, or the latest snapshot's id) or "error WHAT". Values are
+ * written as Tarn writes them; decimals are strings.
+ */
+public class TarnInterop {
+    static final ObjectMapper JSON = new ObjectMapper();
+    static Catalog catalog;
+
+    public static void main(String[] a) throws Exception {
+        PrintStream answers = new PrintStream(System.out, true, "UTF-8");
+        System.setOut(System.err);
+        Options o = new Options();
+        o.set("warehouse", "file://" + a[0]);
+        o.set("cache-enabled", "false"); // others write here, too
+        catalog = CatalogFactory.createCatalog(CatalogContext.create(o));
+        BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
+        for (String line = in.readLine(); line != null; line = in.readLine()) {
+            try {
+                answers.println("ok " + carryOut(line.trim().split(" +")));
+            } catch (Throwable e) {
+                e.printStackTrace();
+                Throwable c = e;
+                while (c.getCause() != null && c.getCause() != c) {
+                    c = c.getCause();
+                }
+                answers.println("error " + (c + " [" + e + "]").replaceAll("\\s+", " "));
+            }
+        }
+    }
+
+    static long carryOut(String[] w) throws Exception {
+        Identifier id = Identifier.fromString(w[1]);
+        switch (w[0]) {
+            case "create":
+                catalog.createDatabase(id.getDatabaseName(), true);
+                String text = new String(Files.readAllBytes(Paths.get(w[2])), StandardCharsets.UTF_8);
+                catalog.createTable(id, JsonSerdeUtil.fromJson(text, Schema.class), false);
+                return 0;
+            case "write":
+                return write(catalog.getTable(id).copy(options(w, 3)), Paths.get(w[2]));
+            case "compact":
+                return compact((FileStoreTable) catalog.getTable(id).copy(options(w, 2)));
+            case "dump":
+                return dump(catalog.getTable(id).copy(options(w, 3)), Paths.get(w[2]));
+            case "set":
+                List<SchemaChange> changes = new ArrayList<>();
+                options(w, 2).forEach((k, v) -> changes.add(SchemaChange.setOption(k, v)));
+                catalog.alterTable(id, changes, false);
+                return 0;
+            case "drop":
+                catalog.dropTable(id, false);
+                return 0;
+            case "rollback":
+                ((FileStoreTable) catalog.getTable(id)).rollbackTo(Long.parseLong(w[2]));
+                return Long.parseLong(w[2]);
+            default:
+                throw new IllegalArgumentException("no command " + w[0]);
+        }
+    }
+
+    static Map<String, String> options(String[] w, int from) {
+        Map<String, String> m = new LinkedHashMap<>();
+        for (int i = from; i < w.length; i++) {
+            String[] kv = w[i].split("=", 2);
+            m.put(kv[0], kv[1]);
+        }
+        return m;
+    }
+
+    static long latest(Table t) {
+        return t.latestSnapshot().map(s -> s.id()).orElse(0L);
+    }
+
+    // ---------------------------------------------------------------- writing
+
+    static IOManager scratch() {
+        return IOManager.create(System.getProperty("java.io.tmpdir"));
+    }
+
+    static long write(Table t, Path rows) throws Exception {
+        BatchWriteBuilder wb = t.newBatchWriteBuilder();
+        try (BatchTableWrite w = wb.newWrite(); BatchTableCommit c = wb.newCommit()) {
+            w.withIOManager(scratch());
+            for (String line : Files.readAllLines(rows)) {
+                JsonNode n = JSON.readTree(line);
+                GenericRow r = row(t.rowType(), n);
+                if (n.hasNonNull("rowkind")) {
+                    r.setRowKind(RowKind.fromShortString(n.get("rowkind").asText()));
+                }
+                w.write(r);
+            }
+            c.commit(w.prepareCommit());
+        }
+        return latest(t);
+    }
+
+    /** Every bucket to its top level; an unaware table's files by its own coordinator. */
+    static long compact(FileStoreTable t) throws Exception {
+        t = t.copy(Collections.singletonMap("write-only", "false"));
+        BatchWriteBuilder wb = t.newBatchWriteBuilder();
+        try (BatchTableWrite w = wb.newWrite(); BatchTableCommit c = wb.newCommit()) {
+            w.withIOManager(scratch());
+            if (t.bucketMode() == BucketMode.BUCKET_UNAWARE) {
+                FileStoreTable few = t.copy(Collections.singletonMap("compaction.min.file-num", "2"));
+                List<CommitMessage> messages = new ArrayList<>();
+                BaseAppendFileStoreWrite rewrite =
+                        (BaseAppendFileStoreWrite) few.store().newWrite("tarn-interop");
+                try {
+                    for (AppendCompactTask task : new AppendCompactCoordinator(few, false).run()) {
+                        messages.add(task.doCompact(few, rewrite));
+                    }
+                } catch (EndOfScanException e) {
+                    // how it says that there is nothing
+                }
+                rewrite.close();
+                c.commit(messages);
+            } else {
+                for (BucketEntry b : t.newSnapshotReader().bucketEntries()) {
+                    w.compact(b.partition(), b.bucket(), true);
+                }
+                c.commit(w.prepareCommit());
+            }
+        }
+        return latest(t);
+    }
+
+    static GenericRow row(RowType type, JsonNode n) {
+        GenericRow r = new GenericRow(type.getFieldCount());
+        for (int i = 0; i < type.getFieldCount(); i++) {
+            r.setField(i, parse(type.getTypeAt(i), n.get(type.getFieldNames().get(i))));
+        }
+        return r;
+    }
+
+    static Object parse(DataType type, JsonNode n) {
+        if (n == null || n.isNull()) {
+            return null;
+        }
+        switch (type.getTypeRoot()) {
+            case BOOLEAN:
+                return n.booleanValue();
+            case TINYINT:
+                return (byte) n.intValue();
+            case SMALLINT:
+                return (short) n.intValue();
+            case INTEGER:
+                return n.intValue();
+            case BIGINT:
+                return n.longValue();
+            case FLOAT:
+                return n.isTextual() ? Float.parseFloat(n.textValue()) : (float) n.doubleValue();
+            case DOUBLE:
+                return n.isTextual() ? Double.parseDouble(n.textValue()) : n.doubleValue();
+            case DECIMAL:
+                DecimalType d = (DecimalType) type;
+                return Decimal.fromBigDecimal(new BigDecimal(n.asText()), d.getPrecision(), d.getScale());
+            case CHAR:
+            case VARCHAR:
+                return BinaryString.fromString(n.textValue());
+            case BINARY:
+            case VARBINARY:
+                return Base64.getDecoder().decode(n.textValue());
+            case DATE:
+                return (int) LocalDate.parse(n.textValue()).toEpochDay();
+            case TIME_WITHOUT_TIME_ZONE:
+                return (int) (LocalTime.parse(n.textValue()).toNanoOfDay() / 1_000_000);
+            case TIMESTAMP_WITHOUT_TIME_ZONE:
+            case TIMESTAMP_WITH_LOCAL_TIME_ZONE:
+                return Timestamp.fromLocalDateTime(LocalDateTime.parse(n.textValue().replace(' ', 'T')));
+            case ARRAY:
+                Object[] items = new Object[n.size()];
+                for (int i = 0; i < items.length; i++) {
+                    items[i] = parse(((ArrayType) type).getElementType(), n.get(i));
+                }
+                return new GenericArray(items);
+            case MAP:
+                return parseMap((MapType) type, n);
+            case ROW:
+                return row((RowType) type, n);
+            default:
+                throw new IllegalArgumentException(type.toString());
+        }
+    }
+
+    static GenericMap parseMap(MapType type, JsonNode n) {
+        Map<Object, Object> m = new LinkedHashMap<>();
+        if (n.isObject()) {
+            for (Iterator<Map.Entry<String, JsonNode>> i = n.fields(); i.hasNext(); ) {
+                Map.Entry<String, JsonNode> e = i.next();
+                m.put(BinaryString.fromString(e.getKey()), parse(type.getValueType(), e.getValue()));
+            }
+        } else {
+            for (JsonNode pair : n) {
+                m.put(parse(type.getKeyType(), pair.get(0)), parse(type.getValueType(), pair.get(1)));
+            }
+        }
+        return new GenericMap(m);
+    }
+
+    // ---------------------------------------------------------------- reading
+
+    static long dump(Table t, Path to) throws Exception {
+        ReadBuilder rb = t.newReadBuilder();
+        RowType type = rb.readType();
+        List<String> lines = new ArrayList<>();
+        for (Split s : rb.newScan().plan().splits()) {
+            try (RecordReader<InternalRow> r = rb.newRead().withIOManager(scratch()).createReader(s);
+                    RecordReaderIterator<InternalRow> it = new RecordReaderIterator<>(r)) {
+                while (it.hasNext()) {
+                    lines.add(json(type, it.next()));
+                }
+            }
+        }
+        Collections.sort(lines);
+        Files.write(to, lines);
+        return lines.size();
+    }
+
+    static String json(RowType type, InternalRow row) {
+        StringBuilder b = new StringBuilder("{");
+        for (int i = 0; i < type.getFieldCount(); i++) {
+            DataField f = type.getFields().get(i);
+            b.append(i == 0 ? "" : ", ").append(quote(f.name())).append(": ");
+            b.append(text(f.type(), InternalRow.createFieldGetter(f.type(), i).getFieldOrNull(row)));
+        }
+        return b.append("}").toString();
+    }
+
+    static String text(DataType type, Object v) {
+        if (v == null) {
+            return "null";
+        }
+        switch (type.getTypeRoot()) {
+            case BOOLEAN:
+            case TINYINT:
+            case SMALLINT:
+            case INTEGER:
+            case BIGINT:
+                return v.toString();
+            case FLOAT:
+            case DOUBLE:
+                double d = ((Number) v).doubleValue();
+                return Double.isNaN(d) || Double.isInfinite(d) ? quote(v.toString()) : v.toString();
+            case DECIMAL:
+                return ((Decimal) v).toBigDecimal().toPlainString();
+            case CHAR:
+            case VARCHAR:
+                return quote(v.toString());
+            case BINARY:
+            case VARBINARY:
+                return quote(Base64.getEncoder().encodeToString((byte[]) v));
+            case DATE:
+                return quote(LocalDate.ofEpochDay((Integer) v).toString());
+            case TIME_WITHOUT_TIME_ZONE:
+                return quote(LocalTime.ofNanoOfDay((Integer) v * 1_000_000L)
+                        .format(DateTimeFormatter.ofPattern("HH:mm:ss.SSS")));
+            case TIMESTAMP_WITHOUT_TIME_ZONE:
+            case TIMESTAMP_WITH_LOCAL_TIME_ZONE:
+                int p = DataTypeChecks.getPrecision(type);
+                String pattern = "uuuu-MM-dd HH:mm:ss" + (p == 0 ? "" : "." + "SSSSSSSSS".substring(0, p));
+                return quote(((Timestamp) v).toLocalDateTime().format(DateTimeFormatter.ofPattern(pattern)));
+            case ARRAY:
+                return array(((ArrayType) type).getElementType(), (InternalArray) v);
+            case MAP:
+                return map((MapType) type, (InternalMap) v);
+            case ROW:
+                return json((RowType) type, (InternalRow) v);
+            default:
+                throw new IllegalArgumentException(type.toString());
+        }
+    }
+
+    static String array(DataType type, InternalArray a) {
+        List<String> items = new ArrayList<>();
+        for (int i = 0; i < a.size(); i++) {
+            items.add(text(type, InternalArray.createElementGetter(type).getElementOrNull(a, i)));
+        }
+        return "[" + String.join(", ", items) + "]";
+    }
+
+    static String map(MapType type, InternalMap m) {
+        DataType key = type.getKeyType(), val = type.getValueType();
+        InternalArray keys = m.keyArray(), values = m.valueArray();
+        boolean object = key.getTypeRoot().getFamilies().contains(DataTypeFamily.CHARACTER_STRING);
+        List<String> items = new ArrayList<>();
+        for (int i = 0; i < m.size(); i++) {
+            String k = text(key, InternalArray.createElementGetter(key).getElementOrNull(keys, i));
+            String v = text(val, InternalArray.createElementGetter(val).getElementOrNull(values, i));
+            items.add(object ? k + ": " + v : "[" + k + ", " + v + "]");
+        }
+        return object ? "{" + String.join(", ", items) + "}" : "[" + String.join(", ", items) + "]";
+    }
+
+    static String quote(String s) {
+        StringBuilder b = new StringBuilder("\"");
+        for (char c : s.toCharArray()) {
+            if (c == '"' || c == '\\') {
+                b.append('\\').append(c);
+            } else if (c < 0x20) {
+                b.append(String.format("\\u%04x", (int) c));
+            } else {
+                b.append(c);
+            }
+        }
+        return b.append('"').toString();
+    }
+}

@@ -1,0 +1,126 @@
+"""pypaimon over a warehouse folder, told what to do line by line; for test/lib/peers.py, in the engines' venv.
+
+  create DB.TABLE SCHEMA.json              a schema as Paimon writes it
+  write  DB.TABLE ROWS.jsonl               one commit
+  dump   DB.TABLE OUT.jsonl ENGINE [k=v]   what the reader returns; ENGINE: python or native; k=v: table options
+  file   SCHEMA.json ROWS.jsonl OUT        the rows as OUT.parquet or OUT.arrow (IPC stream) or OUT.feather (IPC file)
+  columns FILE                             names of a Parquet file's columns, and its row count
+
+Answers: "ok NUMBER" or "error WHAT". peer.py WAREHOUSE SHARED-INTEROP-FOLDER
+"""
+import base64
+import decimal
+import json
+import os
+import sys
+import traceback
+
+warehouse, interop = sys.argv[1:3]
+sys.path.insert(0, interop)
+os.environ["PAIMON_CATALOG_OPTIONS"] = "warehouse=file://" + warehouse
+
+import pyarrow as pa  # noqa: E402
+import pyarrow.ipc  # noqa: E402
+import pyarrow.parquet  # noqa: E402
+import compare_tables as ct  # noqa: E402
+from paimon_py import catalog, table  # noqa: E402
+from pypaimon import Schema  # noqa: E402
+from pypaimon.schema.data_types import DataField, PyarrowFieldParser  # noqa: E402
+
+T = pa.types
+
+
+def value(v, t):
+    """JSON as what pa.array takes for type t; timestamps and dates as numbers."""
+    if v is None:
+        return None
+    if T.is_timestamp(t) or T.is_time(t):
+        return ct.nanos(v) // ct.UNIT[t.unit]
+    if T.is_date(t):
+        return ct.nanos(v) // (86400 * 10**9)
+    if T.is_floating(t):
+        return float(v)
+    if T.is_decimal(t):
+        return decimal.Decimal(str(v))
+    if T.is_binary(t) or T.is_fixed_size_binary(t) or T.is_large_binary(t):
+        return base64.b64decode(v)
+    if T.is_list(t):
+        return [value(x, t.value_type) for x in v]
+    if T.is_map(t):
+        pairs = v.items() if isinstance(v, dict) else v
+        return [(value(k, t.key_type), value(x, t.item_type)) for k, x in pairs]
+    if T.is_struct(t):
+        return {f.name: value(v.get(f.name), f.type) for f in t}
+    return v
+
+
+def rows_as_arrow(schema, path):
+    with open(path, encoding="utf-8") as f:
+        rows = [json.loads(line) for line in f if line.strip()]
+    fields = list(schema)
+    if any("rowkind" in r for r in rows) and "rowkind" not in schema.names:
+        fields.append(pa.field("rowkind", pa.string()))
+    columns = [pa.array([value(r.get(f.name), f.type) for r in rows], type=f.type) for f in fields]
+    return pa.Table.from_arrays(columns, schema=pa.schema(fields))
+
+
+def fields_of(path):
+    with open(path, encoding="utf-8") as f:
+        s = json.load(f)
+    return s, [DataField.from_dict(d) for d in s["fields"]]
+
+
+def create(name, path):
+    s, fields = fields_of(path)
+    catalog().create_database(name.split(".")[0], True)
+    catalog().create_table(name, Schema(fields, s["partitionKeys"], s["primaryKeys"], s["options"]), False)
+    return 0
+
+
+def write(name, path):
+    t = table(name, "python")
+    b = t.new_batch_write_builder()
+    w, c = b.new_write(), b.new_commit()
+    w.write_arrow(rows_as_arrow(PyarrowFieldParser.from_paimon_schema(t.fields), path))
+    c.commit(w.prepare_commit())
+    w.close()
+    c.close()
+    return 0
+
+
+def dump(name, out, engine, *sets):
+    side = ct.load(name, os.environ["PAIMON_CATALOG_OPTIONS"], dict(kv.split("=", 1) for kv in sets), engine, None, None, "")
+    with open(out, "w", encoding="utf-8") as f:
+        for r in side.rows:
+            f.write(json.dumps({c: ct.to_json(v, t) for v, (c, t) in zip(r, side.types.items())}) + "\n")
+    return len(side.rows)
+
+
+def file(schema, rows, out):
+    t = rows_as_arrow(PyarrowFieldParser.from_paimon_schema(fields_of(schema)[1]), rows)
+    if out.endswith(".parquet"):
+        pa.parquet.write_table(t, out)
+    elif out.endswith(".feather"):
+        with pa.ipc.new_file(out, t.schema) as w:
+            w.write_table(t)
+    else:
+        with pa.ipc.new_stream(out, t.schema) as w:
+            w.write_table(t)
+    return t.num_rows
+
+
+def columns(path):
+    f = pa.parquet.ParquetFile(path)
+    return f"{f.metadata.num_rows} {','.join(f.schema_arrow.names)}"
+
+
+answers = os.fdopen(os.dup(1), "w", encoding="utf-8", buffering=1)
+os.dup2(2, 1)  # nobody else's words among the answers
+for line in sys.stdin:
+    word, *rest = line.split()
+    try:
+        done = {"create": create, "write": write, "dump": dump, "file": file, "columns": columns}[word](*rest)
+        print("ok", done, file=answers)
+    except Exception as e:  # told to the one who asked
+        traceback.print_exc()
+        print("error", " ".join(f"{type(e).__name__}: {e}".split()), file=answers)
