@@ -2,8 +2,8 @@
  * buffer - rows of one bucket as they came, sorted by key, the last of each key kept.
  *
  * Pairs of key prefix and arrival are sorted by radix, which is stable, digits that are the same in
- * all keys being skipped; where prefixes are equal and don't decide, the pairs among themselves. Rows that came
- * in order aren't sorted at all. Sequence numbers follow arrival, so equal keys are in order of age.
+ * all keys being skipped; where prefixes are equal and don't decide, those pairs by the next eight bytes, and so
+ * on. Rows that came in order aren't sorted at all. Sequence numbers follow arrival, so equal keys are in order of age.
  */
 #include "merge/internal.h"
 
@@ -40,9 +40,10 @@ static bool is_sorted(const struct item *items, size_t count)
 #define RADIX_SIZE (1u << RADIX_BITS)
 #define RADIX_PASSES 6
 
-static void radix_sort(struct item **items, size_t count)
+/* `spare` has room for as many. */
+static void radix_sort(struct item *items, struct item *spare, size_t count)
 {
-    struct item *from = *items, *to = tarn_alloc((count + 1) * sizeof *to);
+    struct item *from = items, *to = spare;
     uint32_t(*counts)[RADIX_SIZE] = tarn_calloc(RADIX_PASSES, sizeof *counts);
 
     for (size_t i = 0; i < count; i++) {
@@ -67,8 +68,8 @@ static void radix_sort(struct item **items, size_t count)
         to = swapped;
     }
     free(counts);
-    free(to);
-    *items = from;
+    if (from != items)
+        memcpy(items, from, count * sizeof *items);
 }
 
 static int compare_keys(const struct tarn_merge_buffer_spec *spec, uint32_t a, uint32_t b)
@@ -95,21 +96,60 @@ static int by_rest(const void *a, const void *b, void *spec)
     return c != 0 ? c : (x->arrival > y->arrival) - (x->arrival < y->arrival);
 }
 
+/* The key's bytes from `depth` on, eight of them, as a number. */
+static uint64_t load_deeper(const struct tarn_merge_buffer_spec *spec, uint32_t arrival, size_t depth,
+                            bool *ended)
+{
+    uint64_t row = spec->rows[arrival], v = 0;
+    const struct tarn_merge_keys *keys = &spec->keys[chunk_of(row)];
+    size_t begin = keys->offsets[(uint32_t)row] + depth, end = keys->offsets[(uint32_t)row + 1];
+
+    *ended = begin >= end;
+    for (size_t i = 0; i < 8 && begin + i < end; i++)
+        v |= (uint64_t)keys->bytes[begin + i] << (56 - 8 * i);
+    return v;
+}
+
+#define RADIX_MIN 512 /* fewer are sorted by comparing */
+
+/* Items whose keys are alike up to `depth`. Afterwards equal keys still have equal prefixes, if others. */
+static void sort_deeper(const struct tarn_merge_buffer_spec *spec, struct item *items,
+                        struct item *spare, size_t count, size_t depth)
+{
+    bool all_ended = true, ended;
+
+    for (size_t i = 0; i < count && count >= RADIX_MIN; i++) {
+        items[i].prefix = load_deeper(spec, items[i].arrival, depth, &ended);
+        all_ended = all_ended && ended;
+    }
+    if (count < RADIX_MIN || all_ended) {
+        qsort_r(items, count, sizeof *items, by_rest, (void *)(uintptr_t)spec);
+        return;
+    }
+    radix_sort(items, spare, count);
+    for (size_t begin = 0, end; begin < count; begin = end) {
+        for (end = begin + 1; end < count && items[end].prefix == items[begin].prefix; end++)
+            continue;
+        if (end - begin > 1)
+            sort_deeper(spec, items + begin, spare, end - begin, depth + 8);
+    }
+}
+
 static void sort_items(struct buffer *buffer)
 {
     const struct tarn_merge_buffer_spec *spec = buffer->spec;
     struct item *items = buffer->items;
+    struct item *spare = tarn_alloc((spec->row_count + 1) * sizeof *spare);
 
-    if (!is_sorted(items, spec->row_count)) {
-        radix_sort(&buffer->items, spec->row_count);
-        items = buffer->items;
-    }
+    if (!is_sorted(items, spec->row_count))
+        radix_sort(items, spare, spec->row_count);
     for (size_t begin = 0, end; begin < spec->row_count; begin = end) {
         for (end = begin + 1; end < spec->row_count && items[end].prefix == items[begin].prefix; end++)
             continue;
-        if (end - begin > 1 && spec->keys[chunk_of(spec->rows[items[begin].arrival])].bytes != NULL)
-            qsort_r(items + begin, end - begin, sizeof *items, by_rest, (void *)(uintptr_t)spec);
+        if (end - begin > 1 && spec->keys[0].bytes != NULL)
+            sort_deeper(spec, items + begin, spare, end - begin, 8);
     }
+    free(spare);
 }
 
 /* Keeps of each key the last: by sequence fields, and among equals by arrival. */

@@ -537,6 +537,80 @@ TARN_TEST(table, large_files_move_up_without_rewrite)
     tarn_store_drop(&f.store);
 }
 
+/* Each call to the store fails once, in turn: the writer and the compaction say so and leave no file. */
+TARN_TEST(table, a_failing_store_leaves_nothing_half_done)
+{
+    const struct tarn_pair options[] = {PAIR("bucket", "2"), PAIR("target-file-row-num", "5")};
+    struct fixture f;
+    make_table(t, &f, "id INT, v STRING", "id", NULL, options, 2);
+    struct tarn_value rows[3 * 40];
+    struct tarn_manifest_entry *entries;
+    size_t n, before;
+    struct tarn_compact_result result;
+
+    for (int i = 0; i < 40; i++) {
+        rows[3 * i] = I(i);
+        rows[3 * i + 1] = T("text");
+        rows[3 * i + 2] = I(0);
+    }
+    write_rows(&f, rows, 40, 40);
+    write_rows(&f, rows, 40, 40);
+    before = object_count(&f);
+    struct tarn_store *inner = f.store, *faulty = tarn_store_faulty_new(inner);
+    f.table.store = faulty;
+    static const char *const calls[] = {"create", "append", "finish", "open", "read_at"};
+    for (size_t c = 0; c < TARN_COUNT_OF(calls); c++) {
+        for (int skip = 0, failed = 1; failed == 1; skip++) {
+            struct tarn_fault_rule rule = {calls[c], NULL, skip, 1, TARN_FAULT_FAIL_BEFORE, 0};
+            struct tarn_merge_split *splits;
+            size_t split_count;
+
+            tarn_store_faulty_add(faulty, &rule);
+            struct tarn_status *s = try_write(&f, rows, 40, 40, &entries, &n);
+            failed = s != TARN_OK;
+            if (failed)
+                expect_status(s, TARN_IO_ERROR, "");
+            else
+                tarn_merge_remove_files(t->op, &f.table, entries, n);
+            expect_int(object_count(&f), before);
+            tarn_store_faulty_clear(faulty);
+
+            tarn_store_faulty_add(faulty, &rule);
+            splits = splits_of(&f, false, &split_count);
+            struct tarn_compact_spec spec = {.files = splits[0].files, .file_count = splits[0].file_count,
+                                             .output_level = 5, .drop_delete = true};
+            s = tarn_compact_run(t->op, &f.table, &spec, t->arena, &result);
+            if (s != TARN_OK) {
+                failed = 1;
+                expect_status(s, TARN_IO_ERROR, "");
+            } else {
+                tarn_merge_remove_files(t->op, &f.table, result.entries, result.entry_count);
+            }
+            expect_int(object_count(&f), before);
+            tarn_store_faulty_clear(faulty);
+        }
+    }
+    tarn_store_drop(&faulty);
+    tarn_store_drop(&f.store);
+}
+
+TARN_TEST(table, cancellation_ends_a_write_and_a_scan)
+{
+    struct fixture f;
+    const int id[] = {0};
+    struct tarn_value row[] = {I(1), I(0)};
+    struct tarn_manifest_entry *entries;
+    size_t n;
+    const char *text;
+    int64_t count;
+    make_table(t, &f, "id INT", NULL, NULL, NULL, 0);
+    write_rows(&f, row, 1, 1);
+    tarn_op_cancel(t->op);
+    expect_status(try_write(&f, row, 1, 1, &entries, &n), TARN_CANCELLED, "");
+    expect_status(try_scan(&f, true, id, 1, NULL, -1, &text, &count), TARN_CANCELLED, "");
+    tarn_store_drop(&f.store);
+}
+
 /* --- the property: any table against a model --- */
 
 #define KEYS 60
