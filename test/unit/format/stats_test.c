@@ -1,5 +1,5 @@
 /*
- * Statistics: bounds are cut and raised as docs/format.md, "Column statistics", says; where no honest
+ * Statistics: bounds are cut and raised as docs/format.md, "Statistics", says; where no honest
  * bound exists there is none; dense storage leaves out only columns of which nothing is known.
  */
 #include "test.h"

@@ -1,5 +1,5 @@
 /*
- * Values: texts are the same in and out (docs/cli.md, "Values as text"); what a type cannot hold is
+ * Values: texts are the same in and out (docs/compatibility.md, "Values as text"); what a type cannot hold is
  * refused and never rounded; order is Paimon's; time before 1970 is time.
  */
 #include "test.h"
