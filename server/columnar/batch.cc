@@ -4,7 +4,8 @@
 #include <arrow/c/bridge.h>
 #include <arrow/util/byte_size.h>
 
-namespace tarn {
+namespace tarn
+{
 
 void fail(enum tarn_reason reason, const char *format, ...)
 {
@@ -37,7 +38,8 @@ struct tarn_status *caught(enum tarn_reason reason, const std::string &what)
         return tarn_status_new(TARN_MEMORY_EXHAUSTED, "%s: out of memory", what.c_str());
     } catch (const std::exception &x) {
         /* Arrow says "Out of memory" by an exception of Parquet's own where it decodes. */
-        if (strstr(x.what(), "Out of memory") != NULL || strstr(x.what(), "MemoryPool bytes_allocated cap") != NULL)
+        if (strstr(x.what(), "Out of memory") != NULL ||
+            strstr(x.what(), "MemoryPool bytes_allocated cap") != NULL)
             reason = TARN_MEMORY_EXHAUSTED;
         return tarn_status_new(reason, "%s: %s", what.c_str(), x.what());
     } catch (...) {
@@ -73,7 +75,8 @@ ArrayPtr null_array(const struct tarn_type *type, int64_t length)
 
 std::shared_ptr<arrow::Buffer> new_buffer(int64_t size)
 {
-    return std::shared_ptr<arrow::Buffer>(must(arrow::AllocateBuffer(size), TARN_MEMORY_EXHAUSTED, "buffer"));
+    return std::shared_ptr<arrow::Buffer>(
+        must(arrow::AllocateBuffer(size), TARN_MEMORY_EXHAUSTED, "buffer"));
 }
 
 /* Bytes below one array; children of a slice count whole. */
@@ -152,7 +155,8 @@ void tarn_column_value(const struct ArrowArray *column, const struct tarn_type *
     case TARN_TYPE_GEOMETRY:
     case TARN_TYPE_GEOGRAPHY: {
         const int32_t *offsets = (const int32_t *)values;
-        out->bytes = tarn_slice_of((const uint8_t *)column->buffers[2] + offsets[i], (size_t)(offsets[i + 1] - offsets[i]));
+        out->bytes = tarn_slice_of((const uint8_t *)column->buffers[2] + offsets[i],
+                                   (size_t)(offsets[i + 1] - offsets[i]));
         return;
     }
     case TARN_TYPE_BOOLEAN:
@@ -183,7 +187,8 @@ void tarn_column_value(const struct ArrowArray *column, const struct tarn_type *
         return;
     case TARN_TYPE_TIMESTAMP:
     case TARN_TYPE_TIMESTAMP_LTZ:
-        tarn::time_from_ticks(((const int64_t *)values)[i], type->precision, &out->time.ms, &out->time.ns);
+        tarn::time_from_ticks(((const int64_t *)values)[i], type->precision, &out->time.ms,
+                              &out->time.ns);
         return;
     default:
         tarn_assert(!"tarn_column_value: atomic types only");

@@ -12,37 +12,46 @@
 #include <arrow/io/file.h>
 #include <arrow/ipc/reader.h>
 
-namespace tarn {
+namespace tarn
+{
 
-namespace {
+namespace
+{
 
 const char kFileMagic[] = "ARROW1\0\0"; /* before the stream in a file */
 const int64_t kSliceRows = 65536;
 
 /* The first fault of each row of a batch. */
-class RowFaults : public BadValues {
-public:
+class RowFaults : public BadValues
+{
+  public:
     std::map<int64_t, std::pair<std::string, std::string>> rows;
     std::string column;
-    void bad(int64_t row, const std::string &reason) override { rows.emplace(row, std::make_pair(column, reason)); }
+    void bad(int64_t row, const std::string &reason) override
+    {
+        rows.emplace(row, std::make_pair(column, reason));
+    }
 };
 
-class BatchInput : public Input {
-public:
+class BatchInput : public Input
+{
+  public:
     BatchInput(const struct tarn_input_options *options, BadRows &bad, struct tarn_arena *arena)
-        : name_(options->name), fields_(copy_fields(options->fields, options->field_count, arena)), field_count_(options->field_count),
-          op_column_(options->op_column == NULL ? "" : options->op_column), only_keys_(options->only_keys_required), bad_(bad),
+        : name_(options->name), fields_(copy_fields(options->fields, options->field_count, arena)),
+          field_count_(options->field_count),
+          op_column_(options->op_column == NULL ? "" : options->op_column),
+          only_keys_(options->only_keys_required), bad_(bad),
           schema_(input_schema(fields_, field_count_))
     {
     }
     struct tarn_batch *next(struct tarn_op *op) override;
 
-protected:
+  protected:
     /* Which column of the source each of the table's comes from; -1: none. */
     void match(const arrow::Schema &source);
     virtual RecordBatchPtr read(struct tarn_op *op) = 0; /* NULL at the end */
 
-private:
+  private:
     int find(std::string_view name) const;
     RecordBatchPtr shape(const RecordBatchPtr &batch, RowFaults &faults);
     ArrayPtr kinds(const RecordBatchPtr &batch, RowFaults &faults);
@@ -84,8 +93,9 @@ void BatchInput::match(const arrow::Schema &source)
             for (const std::string &n : names)
                 all.push_back(n.c_str());
             const char *nearest = tarn_nearest(name.c_str(), all.data(), all.size());
-            fail(TARN_COLUMN_NOT_FOUND, "%s: the table has no column %s%s%s%s", name_.c_str(), name.c_str(),
-                 nearest == NULL ? "" : "; did you mean ", nearest == NULL ? "" : nearest, nearest == NULL ? "" : "?");
+            fail(TARN_COLUMN_NOT_FOUND, "%s: the table has no column %s%s%s%s", name_.c_str(),
+                 name.c_str(), nearest == NULL ? "" : "; did you mean ",
+                 nearest == NULL ? "" : nearest, nearest == NULL ? "" : "?");
         }
         if ((target >= 0 && source_[(size_t)target] >= 0) || (op && op_source_ >= 0))
             fail(TARN_INPUT_MALFORMED, "%s: two columns are named %s", name_.c_str(), name.c_str());
@@ -95,10 +105,12 @@ void BatchInput::match(const arrow::Schema &source)
             source_[(size_t)target] = i;
     }
     if (!op_column_.empty() && op_source_ < 0)
-        fail(TARN_COLUMN_NOT_FOUND, "%s: there is no column %s with the row kinds", name_.c_str(), op_column_.c_str());
+        fail(TARN_COLUMN_NOT_FOUND, "%s: there is no column %s with the row kinds", name_.c_str(),
+             op_column_.c_str());
     for (size_t f = 0; f < field_count_; f++)
         if (source_[f] < 0 && !fields_[f].type->nullable && !only_keys_)
-            fail(TARN_COLUMN_NOT_FOUND, "%s: there is no column %s, which is NOT NULL", name_.c_str(), string_of(fields_[f].name).c_str());
+            fail(TARN_COLUMN_NOT_FOUND, "%s: there is no column %s, which is NOT NULL",
+                 name_.c_str(), string_of(fields_[f].name).c_str());
 }
 
 ArrayPtr BatchInput::kinds(const RecordBatchPtr &batch, RowFaults &faults)
@@ -106,7 +118,8 @@ ArrayPtr BatchInput::kinds(const RecordBatchPtr &batch, RowFaults &faults)
     int64_t n = batch->num_rows();
     std::vector<int8_t> out((size_t)n, 0);
     if (op_source_ >= 0) {
-        static const struct tarn_type kText = {TARN_TYPE_VARCHAR, true, TARN_TYPE_LENGTH_MAX, 0, 0, {}, {}, NULL, NULL, NULL, 0};
+        static const struct tarn_type kText = {
+            TARN_TYPE_VARCHAR, true, TARN_TYPE_LENGTH_MAX, 0, 0, {}, {}, NULL, NULL, NULL, 0};
         ConvertRules rules = {true, TARN_INPUT_MALFORMED, name_ + ": column " + op_column_};
         faults.column = op_column_;
         ArrayPtr text = convert(batch->column(op_source_), &kText, rules, faults);
@@ -118,7 +131,8 @@ ArrayPtr BatchInput::kinds(const RecordBatchPtr &batch, RowFaults &faults)
             out[(size_t)i] = (int8_t)kind;
         }
     }
-    return arrow::MakeArray(arrow::ArrayData::Make(arrow::int8(), n, {nullptr, arrow::Buffer::FromVector(std::move(out))}, 0));
+    return arrow::MakeArray(arrow::ArrayData::Make(
+        arrow::int8(), n, {nullptr, arrow::Buffer::FromVector(std::move(out))}, 0));
 }
 
 RecordBatchPtr BatchInput::shape(const RecordBatchPtr &batch, RowFaults &faults)
@@ -152,7 +166,9 @@ RecordBatchPtr BatchInput::without(const RecordBatchPtr &batch, const RowFaults 
     ArrayPtr indices = must(good.Finish(), TARN_MEMORY_EXHAUSTED, name_);
     arrow::ArrayVector out;
     for (const ArrayPtr &column : batch->columns())
-        out.push_back(must(arrow::compute::Take(*column, *indices, arrow::compute::TakeOptions::NoBoundsCheck()), TARN_INTERNAL, name_));
+        out.push_back(must(
+            arrow::compute::Take(*column, *indices, arrow::compute::TakeOptions::NoBoundsCheck()),
+            TARN_INTERNAL, name_));
     return arrow::RecordBatch::Make(schema_, indices->length(), out);
 }
 
@@ -180,12 +196,15 @@ struct tarn_batch *BatchInput::next(struct tarn_op *op)
     }
 }
 
-class ParquetInput : public BatchInput {
-public:
-    ParquetInput(const struct tarn_input_options *options, const char *path, BadRows &bad, struct tarn_arena *arena)
+class ParquetInput : public BatchInput
+{
+  public:
+    ParquetInput(const struct tarn_input_options *options, const char *path, BadRows &bad,
+                 struct tarn_arena *arena)
         : BatchInput(options, bad, arena)
     {
-        std::shared_ptr<arrow::io::ReadableFile> file = must(arrow::io::ReadableFile::Open(path), TARN_IO_ERROR, options->name);
+        std::shared_ptr<arrow::io::ReadableFile> file =
+            must(arrow::io::ReadableFile::Open(path), TARN_IO_ERROR, options->name);
         file_ = parquet_open(file, TARN_INPUT_MALFORMED, options->name, 0);
         SchemaPtr schema = parquet_arrow_schema(*file_);
         match(*schema);
@@ -195,27 +214,34 @@ public:
         parquet_select(*file_, all, 0, 0);
     }
 
-protected:
-    RecordBatchPtr read(struct tarn_op *op) override { return parquet_next(*file_); }
+  protected:
+    RecordBatchPtr read(struct tarn_op *op) override
+    {
+        return parquet_next(*file_);
+    }
 
-private:
+  private:
     ParquetFilePtr file_;
 };
 
-class ArrowInput : public BatchInput {
-public:
-    ArrowInput(struct tarn_op *op, const struct tarn_input_options *options, tarn_pull_fn pull, void *arg, BadRows &bad,
-               struct tarn_arena *arena)
+class ArrowInput : public BatchInput
+{
+  public:
+    ArrowInput(struct tarn_op *op, const struct tarn_input_options *options, tarn_pull_fn pull,
+               void *arg, BadRows &bad, struct tarn_arena *arena)
         : BatchInput(options, bad, arena), stream_(pull, arg, options->name)
     {
         stream_.open(op);
         match(*stream_.reader->schema());
     }
 
-protected:
-    RecordBatchPtr read(struct tarn_op *op) override { return stream_.next(op); }
+  protected:
+    RecordBatchPtr read(struct tarn_op *op) override
+    {
+        return stream_.next(op);
+    }
 
-private:
+  private:
     ArrowStream stream_;
 };
 
@@ -223,7 +249,10 @@ private:
 
 /* --- Arrow IPC --- */
 
-ArrowStream::ArrowStream(tarn_pull_fn pull, void *arg, std::string name) : name_(std::move(name)), bytes_(std::make_shared<PullStream>(pull, arg)) {}
+ArrowStream::ArrowStream(tarn_pull_fn pull, void *arg, std::string name)
+    : name_(std::move(name)), bytes_(std::make_shared<PullStream>(pull, arg))
+{
+}
 
 void ArrowStream::must_read(const arrow::Status &status)
 {
@@ -244,7 +273,8 @@ void ArrowStream::open(struct tarn_op *op)
     arrow::ipc::IpcReadOptions options = arrow::ipc::IpcReadOptions::Defaults();
     options.use_threads = false;
     options.max_recursion_depth = TARN_TYPE_DEPTH_MAX * 2;
-    arrow::Result<std::shared_ptr<arrow::ipc::RecordBatchStreamReader>> opened = arrow::ipc::RecordBatchStreamReader::Open(bytes_, options);
+    arrow::Result<std::shared_ptr<arrow::ipc::RecordBatchStreamReader>> opened =
+        arrow::ipc::RecordBatchStreamReader::Open(bytes_, options);
     must_read(opened.status());
     reader = *opened;
 }
@@ -261,14 +291,16 @@ RecordBatchPtr ArrowStream::next(struct tarn_op *op)
     return batch;
 }
 
-std::unique_ptr<Input> arrow_open(struct tarn_op *op, const struct tarn_input_options *options, tarn_pull_fn pull, void *arg, BadRows &bad,
+std::unique_ptr<Input> arrow_open(struct tarn_op *op, const struct tarn_input_options *options,
+                                  tarn_pull_fn pull, void *arg, BadRows &bad,
                                   struct tarn_arena *arena)
 {
     return std::unique_ptr<Input>(new ArrowInput(op, options, pull, arg, bad, arena));
 }
 
-std::unique_ptr<Input> parquet_input_open(struct tarn_op *op, const struct tarn_input_options *options, const char *path, BadRows &bad,
-                                          struct tarn_arena *arena)
+std::unique_ptr<Input> parquet_input_open(struct tarn_op *op,
+                                          const struct tarn_input_options *options,
+                                          const char *path, BadRows &bad, struct tarn_arena *arena)
 {
     return std::unique_ptr<Input>(new ParquetInput(options, path, bad, arena));
 }

@@ -9,9 +9,11 @@
 #include <algorithm>
 #include <charconv>
 
-namespace tarn {
+namespace tarn
+{
 
-namespace {
+namespace
+{
 
 using arrow::ArrayData;
 using BufferPtr = std::shared_ptr<arrow::Buffer>;
@@ -48,34 +50,48 @@ ArrayPtr map_values(const arrow::Array &in, const struct tarn_type *to, Get get)
         else
             null_count++;
     }
-    return arrow::MakeArray(ArrayData::Make(arrow_type(to), n, {null_count == 0 ? nullptr : valid, out}, null_count));
+    return arrow::MakeArray(
+        ArrayData::Make(arrow_type(to), n, {null_count == 0 ? nullptr : valid, out}, null_count));
 }
 
-template <typename In>
-ArrayPtr integer_to(const arrow::Array &in, const struct tarn_type *to)
+template <typename In> ArrayPtr integer_to(const arrow::Array &in, const struct tarn_type *to)
 {
     switch (to->id) {
     case TARN_TYPE_SMALLINT:
-        return map_values<In, int16_t>(in, to, [](In v, int16_t *out) { *out = (int16_t)v; return true; });
+        return map_values<In, int16_t>(in, to, [](In v, int16_t *out) {
+            *out = (int16_t)v;
+            return true;
+        });
     case TARN_TYPE_INT:
-        return map_values<In, int32_t>(in, to, [](In v, int32_t *out) { *out = (int32_t)v; return true; });
+        return map_values<In, int32_t>(in, to, [](In v, int32_t *out) {
+            *out = (int32_t)v;
+            return true;
+        });
     case TARN_TYPE_BIGINT:
-        return map_values<In, int64_t>(in, to, [](In v, int64_t *out) { *out = v; return true; });
+        return map_values<In, int64_t>(in, to, [](In v, int64_t *out) {
+            *out = v;
+            return true;
+        });
     case TARN_TYPE_FLOAT:
-        return map_values<In, float>(in, to, [](In v, float *out) { *out = (float)v; return true; });
+        return map_values<In, float>(in, to, [](In v, float *out) {
+            *out = (float)v;
+            return true;
+        });
     case TARN_TYPE_DOUBLE:
-        return map_values<In, double>(in, to, [](In v, double *out) { *out = (double)v; return true; });
+        return map_values<In, double>(in, to, [](In v, double *out) {
+            *out = (double)v;
+            return true;
+        });
     default: /* DECIMAL */
         return map_values<In, __int128>(in, to, [to](In v, __int128 *out) {
-            return !__builtin_mul_overflow((__int128)v, kPow10[to->scale], out) && *out < kPow10[to->precision] &&
-                   *out > -kPow10[to->precision];
+            return !__builtin_mul_overflow((__int128)v, kPow10[to->scale], out) &&
+                   *out < kPow10[to->precision] && *out > -kPow10[to->precision];
         });
     }
 }
 
 /* Correctly rounded, by way of its digits: dividing two doubles would round twice. */
-template <typename Real>
-bool real_of_decimal(__int128 v, int scale, Real *out)
+template <typename Real> bool real_of_decimal(__int128 v, int scale, Real *out)
 {
     char text[64], *end = text + sizeof text, *p = end;
     unsigned __int128 u = v < 0 ? -(unsigned __int128)v : (unsigned __int128)v;
@@ -107,14 +123,18 @@ bool decimal_of_decimal(__int128 v, int from_scale, const struct tarn_type *to, 
     return v < kPow10[to->precision] && v > -kPow10[to->precision];
 }
 
-ArrayPtr decimal_to(const arrow::Array &in, const struct tarn_type *from, const struct tarn_type *to)
+ArrayPtr decimal_to(const arrow::Array &in, const struct tarn_type *from,
+                    const struct tarn_type *to)
 {
     int scale = from->scale;
     if (to->id == TARN_TYPE_FLOAT)
-        return map_values<__int128, float>(in, to, [=](__int128 v, float *out) { return real_of_decimal(v, scale, out); });
+        return map_values<__int128, float>(
+            in, to, [=](__int128 v, float *out) { return real_of_decimal(v, scale, out); });
     if (to->id == TARN_TYPE_DOUBLE)
-        return map_values<__int128, double>(in, to, [=](__int128 v, double *out) { return real_of_decimal(v, scale, out); });
-    return map_values<__int128, __int128>(in, to, [=](__int128 v, __int128 *out) { return decimal_of_decimal(v, scale, to, out); });
+        return map_values<__int128, double>(
+            in, to, [=](__int128 v, double *out) { return real_of_decimal(v, scale, out); });
+    return map_values<__int128, __int128>(
+        in, to, [=](__int128 v, __int128 *out) { return decimal_of_decimal(v, scale, to, out); });
 }
 
 /* Time before 1970 goes down, not towards zero (known-traps K35). */
@@ -130,11 +150,13 @@ ArrayPtr stamp_to(const arrow::Array &in, const struct tarn_type *from, const st
             *out = (int32_t)(floor_mod(v, ticks * 86400) / (ticks / 1000));
             return true;
         });
-    int64_t target = ticks_of(to->precision), grain = target / (int64_t)kPow10[std::min(to->precision, 9)];
+    int64_t target = ticks_of(to->precision),
+            grain = target / (int64_t)kPow10[std::min(to->precision, 9)];
     return map_values<int64_t, int64_t>(in, to, [=](int64_t v, int64_t *out) {
         if (target > ticks) {
             if (__builtin_mul_overflow(v, target / ticks, out))
-                fail(TARN_VALUE_INVALID, "a time is outside what TIMESTAMP(%d) holds here", to->precision);
+                fail(TARN_VALUE_INVALID, "a time is outside what TIMESTAMP(%d) holds here",
+                     to->precision);
         } else {
             *out = floor_div(v, ticks / target);
         }
@@ -147,7 +169,8 @@ ArrayPtr date_to(const arrow::Array &in, const struct tarn_type *to)
     int64_t per_day = ticks_of(to->precision) * 86400;
     return map_values<int32_t, int64_t>(in, to, [=](int32_t v, int64_t *out) {
         if (__builtin_mul_overflow((int64_t)v, per_day, out))
-            fail(TARN_VALUE_INVALID, "a date is outside what TIMESTAMP(%d) holds here", to->precision);
+            fail(TARN_VALUE_INVALID, "a date is outside what TIMESTAMP(%d) holds here",
+                 to->precision);
         return true;
     });
 }
@@ -176,7 +199,8 @@ ArrayPtr cut_bytes(const arrow::Array &in, const struct tarn_type *to)
         size_t end = text ? code_point_end(v, to->length) : std::min(v.size(), (size_t)to->length);
         must(builder.Append(v.data(), (int32_t)end), TARN_MEMORY_EXHAUSTED, "cast");
     }
-    std::shared_ptr<ArrayData> data = must(builder.Finish(), TARN_MEMORY_EXHAUSTED, "cast")->data()->Copy();
+    std::shared_ptr<ArrayData> data =
+        must(builder.Finish(), TARN_MEMORY_EXHAUSTED, "cast")->data()->Copy();
     data->type = arrow_type(to);
     return arrow::MakeArray(data);
 }
@@ -192,7 +216,8 @@ ArrayPtr list_to(const ArrayPtr &in, const struct tarn_type *from, const struct 
 {
     std::shared_ptr<ArrayData> data = in->data()->Copy();
     data->type = arrow_type(to);
-    data->child_data[0] = cast(arrow::MakeArray(data->child_data[0]), from->element, to->element)->data();
+    data->child_data[0] =
+        cast(arrow::MakeArray(data->child_data[0]), from->element, to->element)->data();
     return arrow::MakeArray(data);
 }
 
@@ -203,7 +228,8 @@ ArrayPtr map_to(const ArrayPtr &in, const struct tarn_type *from, const struct t
     std::shared_ptr<ArrayData> pairs = data->child_data[0]->Copy();
     pairs->type = data->type->field(0)->type();
     pairs->child_data[0] = cast(arrow::MakeArray(pairs->child_data[0]), from->key, to->key)->data();
-    pairs->child_data[1] = cast(arrow::MakeArray(pairs->child_data[1]), from->element, to->element)->data();
+    pairs->child_data[1] =
+        cast(arrow::MakeArray(pairs->child_data[1]), from->element, to->element)->data();
     data->child_data[0] = pairs;
     return arrow::MakeArray(data);
 }
@@ -222,10 +248,13 @@ ArrayPtr row_to(const ArrayPtr &in, const struct tarn_type *from, const struct t
     std::vector<std::shared_ptr<ArrayData>> children;
     for (size_t i = 0; i < to->field_count; i++) {
         const struct tarn_field *old = field_with_id(from, to->fields[i].id);
-        children.push_back(old == NULL ? null_array(to->fields[i].type, in->length())->data()
-                                       : cast(row.field((int)(old - from->fields)), old->type, to->fields[i].type)->data());
+        children.push_back(
+            old == NULL ? null_array(to->fields[i].type, in->length())->data()
+                        : cast(row.field((int)(old - from->fields)), old->type, to->fields[i].type)
+                              ->data());
     }
-    return arrow::MakeArray(ArrayData::Make(arrow_type(to), in->length(), {validity_of(*in)}, children, in->null_count()));
+    return arrow::MakeArray(ArrayData::Make(arrow_type(to), in->length(), {validity_of(*in)},
+                                            children, in->null_count()));
 }
 
 /* The same buffers serve both. */
@@ -233,9 +262,11 @@ bool same_layout(const struct tarn_type *from, const struct tarn_type *to)
 {
     if (tarn_type_equal(from, to, true))
         return true;
-    if (to->id == TARN_TYPE_VARCHAR && (from->id == TARN_TYPE_CHAR || from->id == TARN_TYPE_VARCHAR))
+    if (to->id == TARN_TYPE_VARCHAR &&
+        (from->id == TARN_TYPE_CHAR || from->id == TARN_TYPE_VARCHAR))
         return to->length >= from->length;
-    if (to->id == TARN_TYPE_VARBINARY && (from->id == TARN_TYPE_BINARY || from->id == TARN_TYPE_VARBINARY))
+    if (to->id == TARN_TYPE_VARBINARY &&
+        (from->id == TARN_TYPE_BINARY || from->id == TARN_TYPE_VARBINARY))
         return to->length >= from->length;
     if (to->id == TARN_TYPE_TIME && from->id == TARN_TYPE_TIME)
         return to->precision >= from->precision || to->precision >= 3;
@@ -293,7 +324,10 @@ ArrayPtr cast(const ArrayPtr &in, const struct tarn_type *from, const struct tar
     case TARN_TYPE_BIGINT:
         return integer_to<int64_t>(*in, to);
     case TARN_TYPE_FLOAT:
-        return map_values<float, double>(*in, to, [](float v, double *out) { *out = v; return true; });
+        return map_values<float, double>(*in, to, [](float v, double *out) {
+            *out = v;
+            return true;
+        });
     case TARN_TYPE_DECIMAL:
         return decimal_to(*in, from, to);
     case TARN_TYPE_DATE:

@@ -5,11 +5,13 @@
 #include <charconv>
 #include <utility>
 
-namespace tarn {
+namespace tarn
+{
 
 Column::Column(const struct tarn_type *t) : type(t), width_(0)
 {
-    static const struct tarn_type kCount = {TARN_TYPE_INT, false, 0, 0, 0, {}, {}, NULL, NULL, NULL, 0};
+    static const struct tarn_type kCount = {TARN_TYPE_INT, false, 0,    0, 0, {}, {},
+                                            NULL,          NULL,  NULL, 0};
     if (is_bytes() || is_list())
         offsets_.push_back(0);
     if (type->id == TARN_TYPE_MAP || type->id == TARN_TYPE_MULTISET) {
@@ -32,15 +34,16 @@ Column::Column(const struct tarn_type *t) : type(t), width_(0)
 
 bool Column::is_bytes() const
 {
-    return type->id == TARN_TYPE_CHAR || type->id == TARN_TYPE_VARCHAR || type->id == TARN_TYPE_BINARY ||
-           type->id == TARN_TYPE_VARBINARY || type->id == TARN_TYPE_BLOB || type->id == TARN_TYPE_GEOMETRY ||
+    return type->id == TARN_TYPE_CHAR || type->id == TARN_TYPE_VARCHAR ||
+           type->id == TARN_TYPE_BINARY || type->id == TARN_TYPE_VARBINARY ||
+           type->id == TARN_TYPE_BLOB || type->id == TARN_TYPE_GEOMETRY ||
            type->id == TARN_TYPE_GEOGRAPHY;
 }
 
 bool Column::is_list() const
 {
-    return type->id == TARN_TYPE_ARRAY || type->id == TARN_TYPE_VECTOR || type->id == TARN_TYPE_MAP ||
-           type->id == TARN_TYPE_MULTISET;
+    return type->id == TARN_TYPE_ARRAY || type->id == TARN_TYPE_VECTOR ||
+           type->id == TARN_TYPE_MAP || type->id == TARN_TYPE_MULTISET;
 }
 
 int64_t Column::bytes() const
@@ -149,8 +152,7 @@ static std::shared_ptr<arrow::Buffer> bitmap_of(const std::vector<uint8_t> &byte
     return out;
 }
 
-template <typename C>
-static std::shared_ptr<arrow::Buffer> buffer_of(std::vector<C> &&values)
+template <typename C> static std::shared_ptr<arrow::Buffer> buffer_of(std::vector<C> &&values)
 {
     values.shrink_to_fit();
     return arrow::Buffer::FromVector(std::move(values));
@@ -161,14 +163,16 @@ ArrayPtr Column::finish()
     TypePtr arrow = arrow_type(type);
     int64_t n = length();
     int64_t nulls = (int64_t)std::count(valid_.begin(), valid_.end(), 0);
-    std::vector<std::shared_ptr<arrow::Buffer>> buffers = {nulls == 0 ? nullptr : bitmap_of(valid_)};
+    std::vector<std::shared_ptr<arrow::Buffer>> buffers = {nulls == 0 ? nullptr
+                                                                      : bitmap_of(valid_)};
     std::vector<std::shared_ptr<arrow::ArrayData>> children;
     for (std::unique_ptr<Column> &child : children_)
         children.push_back(child->finish()->data());
     if (is_bytes() || is_list())
         buffers.push_back(buffer_of(std::exchange(offsets_, {0})));
     if (type->id == TARN_TYPE_MAP || type->id == TARN_TYPE_MULTISET)
-        children = {arrow::ArrayData::Make(arrow->field(0)->type(), children[0]->length, {nullptr}, children, 0)};
+        children = {arrow::ArrayData::Make(arrow->field(0)->type(), children[0]->length, {nullptr},
+                                           children, 0)};
     if (type->id == TARN_TYPE_BOOLEAN)
         buffers.push_back(bitmap_of(values_));
     else if (width_ > 0 || is_bytes())
@@ -180,7 +184,8 @@ ArrayPtr Column::finish()
 
 /* --- values from text: the common spellings here, the rest and all refusals by tarn_value_parse --- */
 
-namespace {
+namespace
+{
 
 bool digits(const char *p, int count, int *out)
 {
@@ -194,8 +199,7 @@ bool digits(const char *p, int count, int *out)
     return true;
 }
 
-template <typename C>
-bool quick_integer(Column &column, std::string_view t)
+template <typename C> bool quick_integer(Column &column, std::string_view t)
 {
     C value;
     std::from_chars_result r = std::from_chars(t.data(), t.data() + t.size(), value);
@@ -205,12 +209,12 @@ bool quick_integer(Column &column, std::string_view t)
     return true;
 }
 
-template <typename Real>
-bool quick_real(Column &column, std::string_view t)
+template <typename Real> bool quick_real(Column &column, std::string_view t)
 {
     Real value;
     size_t first = !t.empty() && t[0] == '-';
-    if (t.size() <= first || t.size() > 64 || t[first] < '0' || t[first] > '9' || t.back() < '0' || t.back() > '9')
+    if (t.size() <= first || t.size() > 64 || t[first] < '0' || t[first] > '9' || t.back() < '0' ||
+        t.back() > '9')
         return false;
     std::from_chars_result r = std::from_chars(t.data(), t.data() + t.size(), value);
     if (r.ec != std::errc() || r.ptr != t.data() + t.size())
@@ -253,8 +257,9 @@ bool quick_days(std::string_view t, int64_t *days)
 {
     static const int8_t kDays[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
     int year, month, day;
-    if (t.size() < 10 || t[4] != '-' || t[7] != '-' || !digits(t.data(), 4, &year) || !digits(t.data() + 5, 2, &month) ||
-        !digits(t.data() + 8, 2, &day) || year == 0 || month < 1 || month > 12 || day < 1)
+    if (t.size() < 10 || t[4] != '-' || t[7] != '-' || !digits(t.data(), 4, &year) ||
+        !digits(t.data() + 5, 2, &month) || !digits(t.data() + 8, 2, &day) || year == 0 ||
+        month < 1 || month > 12 || day < 1)
         return false;
     bool leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
     if (day > kDays[month - 1] + (month == 2 && leap))
@@ -269,8 +274,9 @@ bool quick_days(std::string_view t, int64_t *days)
 bool quick_clock(std::string_view t, int64_t *ms, int32_t *ns)
 {
     int hour, minute, second, fraction = 0;
-    if (t.size() < 8 || t[2] != ':' || t[5] != ':' || !digits(t.data(), 2, &hour) || !digits(t.data() + 3, 2, &minute) ||
-        !digits(t.data() + 6, 2, &second) || hour > 23 || minute > 59 || second > 59)
+    if (t.size() < 8 || t[2] != ':' || t[5] != ':' || !digits(t.data(), 2, &hour) ||
+        !digits(t.data() + 3, 2, &minute) || !digits(t.data() + 6, 2, &second) || hour > 23 ||
+        minute > 59 || second > 59)
         return false;
     if (t.size() > 8) {
         int count = (int)t.size() - 9;
@@ -301,7 +307,8 @@ bool quick_timestamp(Column &column, std::string_view t)
     int32_t ns;
     if (!t.empty() && t.back() == 'Z')
         t.remove_suffix(1);
-    if (t.size() < 19 || (t[10] != ' ' && t[10] != 'T') || !quick_days(t, &days) || !quick_clock(t.substr(11), &ms, &ns))
+    if (t.size() < 19 || (t[10] != ' ' && t[10] != 'T') || !quick_days(t, &days) ||
+        !quick_clock(t.substr(11), &ms, &ns))
         return false;
     int64_t nanos = ms % 1000 * 1000000 + ns;
     if (precision < 9 && nanos % (int64_t)kPow10[9 - precision] != 0)
@@ -383,7 +390,8 @@ bool append_text(Column &column, std::string_view text, std::string *why)
         return true;
     TARN_OWN(tarn_arena_drop) struct tarn_arena *arena = tarn_arena_new();
     struct tarn_value value = {};
-    TARN_OWN(tarn_status_drop) struct tarn_status *status = tarn_value_parse(column.type, slice_of(text), arena, &value);
+    TARN_OWN(tarn_status_drop) struct tarn_status *status =
+        tarn_value_parse(column.type, slice_of(text), arena, &value);
     if (status != TARN_OK) {
         *why = tarn_status_message(status);
         return false;

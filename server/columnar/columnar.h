@@ -10,6 +10,9 @@
  *            ARRAY "+l" · MAP "+m" · MULTISET "+m" to INT · ROW "+s"
  *          No dictionaries, no large or view layouts. Arrays may have an offset: use the accessors.
  *          TIMESTAMP(7-9) outside 1677..2262 can't be held: VALUE_INVALID, never a wrapped value.
+ * Linking  the room is a shared library; what it uses of base, format and store it finds in the program.
+ * Memory   specs, fields and types given to an open call are borrowed for that call; what is kept is
+ *          copied. A batch keeps its memory alive by itself, whatever it came from.
  * Threads  a reader, writer, input or output belongs to one thread at a time; batches: any.
  * Errors   DATA_FILE_MALFORMED for files that don't decode, with key and what is wrong;
  *          MEMORY_EXHAUSTED; no C++ exception leaves the room.
@@ -29,8 +32,8 @@ extern "C" {
 
 /* --- batches --- */
 struct tarn_batch {
-    atomic_int ref_count;         /* private */
-    struct ArrowArray array;      /* a struct array: children are the columns; offset 0 at the top */
+    atomic_int ref_count;    /* private */
+    struct ArrowArray array; /* a struct array: children are the columns; offset 0 at the top */
     int64_t row_count;
     int column_count;
 };
@@ -55,14 +58,15 @@ static inline bool tarn_column_is_null(const struct ArrowArray *a, int64_t row)
 /* One value as format's value; bytes are borrowed from the batch. Atomic types. */
 void tarn_column_value(const struct ArrowArray *column, const struct tarn_type *type, int64_t row,
                        struct tarn_value *out);
-/* The canonical ArrowSchema of columns; the caller releases it. */
+/* The canonical ArrowSchema of columns; the caller releases it. No field ids in it. */
 TARN_MUST struct tarn_status *tarn_arrow_schema(const struct tarn_field *fields, size_t count,
                                                 struct ArrowSchema *out);
 
 /* A stream of batches: what readers, merges, filters and inputs all are. */
 struct tarn_source {
     /* The next batch, owned, never empty; NULL at the end. */
-    struct tarn_status *(*next)(struct tarn_source *self, struct tarn_op *op, struct tarn_batch **out);
+    struct tarn_status *(*next)(struct tarn_source *self, struct tarn_op *op,
+                                struct tarn_batch **out);
     void (*close)(struct tarn_source *self); /* frees self */
 };
 static inline void tarn_source_drop(struct tarn_source **source)
@@ -74,33 +78,39 @@ static inline void tarn_source_drop(struct tarn_source **source)
 
 /* --- reading a data file --- */
 struct tarn_column_read {
-    struct tarn_slice file_name;       /* name in the file; absent: not there, every value is null */
-    const struct tarn_type *file_type; /* of the file's schema; what the file really has is cast to it */
-    const struct tarn_type *type;      /* wanted; widening casts (format.md 2.3) where they differ,
-                                          UNSUPPORTED_FEATURE for others */
+    struct tarn_slice file_name; /* name in the file; absent: not there, every value is null */
+    const struct tarn_type
+        *file_type; /* of the file's schema; what the file really has is cast to it.
+                                          NULL: the same as `type` */
+    const struct tarn_type
+        *type; /* wanted; widening casts (format.md 2.3) where they differ, subfields
+                                          of rows by id; UNSUPPORTED_FEATURE for others */
 };
 struct tarn_file_read {
     const struct tarn_column_read *columns;
     size_t column_count;
-    int batch_row_count;               /* 0: 8192 */
-    int64_t row_begin, row_end;        /* row_end 0: all; else only these rows of the file */
+    int batch_row_count;        /* 0: 8192 */
+    int64_t row_begin, row_end; /* row_end 0: all; else only these rows of the file */
 };
-/* format by the key's extension (format.md 7.1). Holds its own reference to the store. */
+/* Format by the key's extension (format.md 7.1): Parquet; UNSUPPORTED_FEATURE for orc, avro and others.
+ * Holds its own reference to the store. Batches don't span row groups, so they may be short. A file without
+ * any of the columns still gives its count of rows. */
 TARN_MUST struct tarn_status *tarn_file_reader_open(struct tarn_store *store, struct tarn_op *op,
-                                                    const char *key, const struct tarn_file_read *spec,
+                                                    const char *key,
+                                                    const struct tarn_file_read *spec,
                                                     struct tarn_source **out);
 
 /* --- writing a data file --- */
 struct tarn_column_write {
     struct tarn_slice name;
-    int32_t field_id;                  /* nested ids follow format.md 7.7 */
+    int32_t field_id; /* nested ids follow format.md 7.7 */
     const struct tarn_type *type;
 };
 struct tarn_file_write {
-    const char *format;                /* "parquet" */
-    const char *compression;           /* zstd, snappy, lz4, gzip, none */
+    const char *format;      /* "parquet" */
+    const char *compression; /* zstd, snappy, lz4, gzip, none */
     int zstd_level;
-    int64_t row_group_size;            /* bytes, about; 0: a choice that keeps memory low */
+    int64_t row_group_size; /* bytes, about; 0: a choice that keeps memory low */
     const struct tarn_column_write *columns;
     size_t column_count;
 };
@@ -110,45 +120,63 @@ struct tarn_file_result {
 };
 struct tarn_file_writer;
 /* Parquet as Paimon writes it: format.md 7.7, TIMESTAMP(7-9) as INT96, decimals as INT32/INT64 up to
- * 18 digits, message name paimon_schema. The object appears when finish succeeds. */
+ * 18 digits, message name paimon_schema. The object appears when finish succeeds.
+ * Batches have exactly the spec's columns, canonical; null in a NOT NULL column is VALUE_INVALID. The first
+ * 32768 rows are held back (references to their batches) to choose dictionaries.
+ * Statistics: no bounds for TIMESTAMP(7-9), for columns with a NaN, for texts over 4 kB. */
 TARN_MUST struct tarn_status *tarn_file_writer_open(struct tarn_store *store, struct tarn_op *op,
-                                                    const char *key, const struct tarn_file_write *spec,
+                                                    const char *key,
+                                                    const struct tarn_file_write *spec,
                                                     struct tarn_file_writer **out);
-TARN_MUST struct tarn_status *tarn_file_writer_add(struct tarn_file_writer *writer, struct tarn_op *op,
+TARN_MUST struct tarn_status *tarn_file_writer_add(struct tarn_file_writer *writer,
+                                                   struct tarn_op *op,
                                                    const struct tarn_batch *batch);
 int64_t tarn_file_writer_size(const struct tarn_file_writer *writer); /* bytes so far, about */
-TARN_MUST struct tarn_status *tarn_file_writer_finish(struct tarn_file_writer *consumed, struct tarn_op *op,
-                                                      struct tarn_arena *arena, struct tarn_file_result *out);
+TARN_MUST struct tarn_status *tarn_file_writer_finish(struct tarn_file_writer *consumed,
+                                                      struct tarn_op *op, struct tarn_arena *arena,
+                                                      struct tarn_file_result *out);
 void tarn_file_writer_abort(struct tarn_file_writer *consumed); /* leaves nothing; NULL is fine */
 
 /* --- rows that users bring: `tarn load` --- */
-enum tarn_data_format { TARN_DATA_PARQUET, TARN_DATA_CSV, TARN_DATA_JSONL, TARN_DATA_ARROW, TARN_DATA_ORC };
+enum tarn_data_format {
+    TARN_DATA_PARQUET,
+    TARN_DATA_CSV,
+    TARN_DATA_JSONL,
+    TARN_DATA_ARROW,
+    TARN_DATA_ORC
+};
 
 struct tarn_bad_row {
-    int64_t line;              /* 1-based line of the text, or row number for binary formats */
-    struct tarn_slice column;  /* empty: the whole line */
+    int64_t line;             /* 1-based line of the text, or row number for binary formats */
+    struct tarn_slice column; /* empty: the whole line */
     struct tarn_slice reason;
 };
 struct tarn_input_options {
     enum tarn_data_format format;
-    const char *name;                   /* the file's name, for messages */
-    const struct tarn_field *fields;    /* the table's columns; matched by name, missing nullable: null */
+    const char *name; /* the file's name, for messages */
+    const struct tarn_field
+        *fields; /* the table's columns; matched by name, missing nullable: null */
     size_t field_count;
-    const struct tarn_slice *null_texts; size_t null_text_count; /* CSV: besides nothing unquoted */
-    char delimiter;                     /* CSV; 0: comma */
-    const char *op_column;              /* column with +I -U +U -D; NULL: none, all +I */
-    bool only_keys_required;            /* deletes: columns not in the input may be absent though NOT NULL */
-    int64_t skip_bad_max;               /* 0: the first bad row is an error (ROW_INVALID file:line:column) */
+    const struct tarn_slice *null_texts;
+    size_t null_text_count;  /* CSV: besides nothing unquoted */
+    char delimiter;          /* CSV; 0: comma */
+    const char *op_column;   /* column with +I -U +U -D; NULL: none, all +I */
+    bool only_keys_required; /* deletes: columns not in the input may be absent though NOT NULL */
+    int64_t skip_bad_max;    /* 0: the first bad row is an error (ROW_INVALID file:line:column) */
 };
 /* Bytes for streaming formats: fills up to size, *got 0 at the end. */
-typedef struct tarn_status *(*tarn_pull_fn)(void *arg, struct tarn_op *op, uint8_t *out, size_t size,
-                                            size_t *got);
+typedef struct tarn_status *(*tarn_pull_fn)(void *arg, struct tarn_op *op, uint8_t *out,
+                                            size_t size, size_t *got);
 struct tarn_input;
-/* CSV, JSONL, ARROW stream through `pull`. PARQUET and ARROW files need seeking: pass the path of a local
- * file in `path` and pull NULL (needs_file says so). Errors: INPUT_MALFORMED, COLUMN_NOT_FOUND (a column the
- * table lacks, with the nearest name), duplicate names. */
+/* CSV, JSONL and ARROW stream through `pull` (an Arrow file too: it contains a stream), or come from the local
+ * file `path` where that is not NULL. PARQUET needs a path (needs_file says so). Errors: INPUT_MALFORMED,
+ * COLUMN_NOT_FOUND (a column the table lacks, with the nearest name; a NOT NULL one the input lacks),
+ * duplicate names. In JSON lines an unknown or doubled name is that line's fault. Values of Parquet and Arrow
+ * are converted exactly or their row is bad; kinds of types that don't go together: INPUT_MALFORMED.
+ * A quote left open in CSV is INPUT_MALFORMED whatever skip_bad_max says. UNIMPLEMENTED for ORC. */
 bool tarn_input_needs_file(enum tarn_data_format format);
-TARN_MUST struct tarn_status *tarn_input_open(struct tarn_op *op, const struct tarn_input_options *options,
+TARN_MUST struct tarn_status *tarn_input_open(struct tarn_op *op,
+                                              const struct tarn_input_options *options,
                                               const char *path, tarn_pull_fn pull, void *arg,
                                               struct tarn_input **out);
 /* The next batch, columns in the table's order and canonical types, and an INT8 column of row kinds
@@ -157,12 +185,14 @@ TARN_MUST struct tarn_status *tarn_input_next(struct tarn_input *input, struct t
                                               struct tarn_batch **out);
 /* Rows skipped so far, the first TARN_BAD_ROWS_KEPT of them in detail; borrowed. */
 #define TARN_BAD_ROWS_KEPT 100
-int64_t tarn_input_bad_rows(const struct tarn_input *input, const struct tarn_bad_row **rows, size_t *count);
+int64_t tarn_input_bad_rows(const struct tarn_input *input, const struct tarn_bad_row **rows,
+                            size_t *count);
 void tarn_input_close(struct tarn_input *input);
-/* The columns of a Parquet/Arrow file as Paimon fields, for `table create --from-file`. */
-TARN_MUST struct tarn_status *tarn_input_infer(struct tarn_op *op, enum tarn_data_format format, const char *path,
-                                               struct tarn_arena *arena, const struct tarn_field **fields,
-                                               size_t *count);
+/* The columns of a Parquet/Arrow file as Paimon fields (ids 0, 1, …; 0 inside rows), for `table create
+ * --from-file`. UNIMPLEMENTED for other formats. */
+TARN_MUST struct tarn_status *tarn_input_infer(struct tarn_op *op, enum tarn_data_format format,
+                                               const char *path, struct tarn_arena *arena,
+                                               const struct tarn_field **fields, size_t *count);
 
 /* --- rows for users: `tarn scan` --- */
 typedef struct tarn_status *(*tarn_push_fn)(void *arg, struct tarn_op *op, struct tarn_slice bytes);
@@ -171,7 +201,8 @@ struct tarn_output;
  * decimals as numbers; values as interfaces.md says. Parquet and Arrow (IPC stream) as a reader expects them. */
 TARN_MUST struct tarn_status *tarn_output_open(struct tarn_op *op, enum tarn_data_format format,
                                                const struct tarn_field *fields, size_t field_count,
-                                               tarn_push_fn push, void *arg, struct tarn_output **out);
+                                               tarn_push_fn push, void *arg,
+                                               struct tarn_output **out);
 TARN_MUST struct tarn_status *tarn_output_add(struct tarn_output *output, struct tarn_op *op,
                                               const struct tarn_batch *batch);
 TARN_MUST struct tarn_status *tarn_output_finish(struct tarn_output *output, struct tarn_op *op);

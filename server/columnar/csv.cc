@@ -6,9 +6,11 @@
  */
 #include "columnar/text.h"
 
-namespace tarn {
+namespace tarn
+{
 
-namespace {
+namespace
+{
 
 struct Field {
     const char *data; /* NULL: `begin` of the scratch text */
@@ -16,22 +18,32 @@ struct Field {
     bool quoted;
 };
 
-enum class Scan { Record, More, Open, Stray }; /* Open: a quote never closed; Stray: text behind a closing one */
+enum class Scan {
+    Record,
+    More,
+    Open,
+    Stray
+}; /* Open: a quote never closed; Stray: text behind a closing one */
 
 /* One record at the start of [p, end). */
-class Record {
-public:
+class Record
+{
+  public:
     std::vector<Field> fields;
-    size_t size;       /* with its line end */
-    int64_t lines;     /* physical ones */
+    size_t size;   /* with its line end */
+    int64_t lines; /* physical ones */
     Scan scan(const char *begin, const char *end, bool at_end, char delimiter);
     std::string_view text(const Field &f) const
     {
-        return f.data != NULL ? std::string_view(f.data, f.size) : std::string_view(scratch_).substr(f.begin, f.size);
+        return f.data != NULL ? std::string_view(f.data, f.size)
+                              : std::string_view(scratch_).substr(f.begin, f.size);
     }
-    bool empty_line() const { return fields.size() == 1 && fields[0].size == 0 && !fields[0].quoted; }
+    bool empty_line() const
+    {
+        return fields.size() == 1 && fields[0].size == 0 && !fields[0].quoted;
+    }
 
-private:
+  private:
     const char *quoted(const char *p, const char *end, bool at_end, Scan *state);
     Scan finish(const char *begin, const char *after);
     std::string scratch_; /* fields whose quotes were doubled */
@@ -46,7 +58,9 @@ const char *Record::quoted(const char *p, const char *end, bool at_end, Scan *st
     for (;;) {
         const char *quote = p < end ? (const char *)memchr(p, '"', (size_t)(end - p)) : NULL;
         const char *stop = quote == NULL ? end : quote;
-        for (const char *nl = p; (nl = nl < stop ? (const char *)memchr(nl, '\n', (size_t)(stop - nl)) : NULL) != NULL; nl++)
+        for (const char *nl = p;
+             (nl = nl < stop ? (const char *)memchr(nl, '\n', (size_t)(stop - nl)) : NULL) != NULL;
+             nl++)
             lines++;
         if (quote == NULL || (quote + 1 == end && !at_end)) {
             *state = quote == NULL && at_end ? Scan::Open : Scan::More;
@@ -117,11 +131,13 @@ Scan Record::scan(const char *begin, const char *end, bool at_end, char delimite
     }
 }
 
-class Csv : public Input {
-public:
-    Csv(const struct tarn_input_options *options, tarn_pull_fn pull, void *arg, BadRows &bad, struct tarn_arena *arena)
-        : rows_(options, arena), json_(json_row_new()), stream_(pull, arg, options->name), bad_(bad),
-          delimiter_(options->delimiter == 0 ? ',' : options->delimiter)
+class Csv : public Input
+{
+  public:
+    Csv(const struct tarn_input_options *options, tarn_pull_fn pull, void *arg, BadRows &bad,
+        struct tarn_arena *arena)
+        : rows_(options, arena), json_(json_row_new()), stream_(pull, arg, options->name),
+          bad_(bad), delimiter_(options->delimiter == 0 ? ',' : options->delimiter)
     {
         for (size_t i = 0; i < options->null_text_count; i++)
             nulls_.push_back(string_of(options->null_texts[i]));
@@ -131,7 +147,7 @@ public:
     void open(struct tarn_op *op);
     struct tarn_batch *next(struct tarn_op *op) override;
 
-private:
+  private:
     bool next_record(struct tarn_op *op, Scan *state);
     void read_header();
     bool take_row(std::string *column, std::string *why);
@@ -162,8 +178,9 @@ bool Csv::next_record(struct tarn_op *op, Scan *state)
             return false;
         *state = record_.scan(stream_.begin(), stream_.end(), stream_.at_end(), delimiter_);
         if (*state == Scan::Open)
-            fail(TARN_INPUT_MALFORMED, "%s:%" PRId64 ": a quoted field opens in this record and is never closed", stream_.name().c_str(),
-                 next_line_);
+            fail(TARN_INPUT_MALFORMED,
+                 "%s:%" PRId64 ": a quoted field opens in this record and is never closed",
+                 stream_.name().c_str(), next_line_);
         if (*state != Scan::More)
             break;
         stream_.fill(op, next_line_);
@@ -179,9 +196,11 @@ void Csv::open(struct tarn_op *op)
     Scan state;
     stream_.skip_bom(op);
     if (!next_record(op, &state))
-        fail(TARN_INPUT_MALFORMED, "%s: empty; CSV begins with a header line", stream_.name().c_str());
+        fail(TARN_INPUT_MALFORMED, "%s: empty; CSV begins with a header line",
+             stream_.name().c_str());
     if (state == Scan::Stray)
-        fail(TARN_INPUT_MALFORMED, "%s:1: text behind a closing quote in the header line", stream_.name().c_str());
+        fail(TARN_INPUT_MALFORMED, "%s:1: text behind a closing quote in the header line",
+             stream_.name().c_str());
     read_header();
 }
 
@@ -193,7 +212,8 @@ void Csv::read_header()
         std::string name(record_.text(f));
         for (const std::string &before : header_)
             if (before == name)
-                fail(TARN_INPUT_MALFORMED, "%s: the header names column %s twice", stream_.name().c_str(), name.c_str());
+                fail(TARN_INPUT_MALFORMED, "%s: the header names column %s twice",
+                     stream_.name().c_str(), name.c_str());
         header_.push_back(name);
         int target = rows_.find(name);
         bool op = rows_.has_op && name == rows_.op_column;
@@ -207,11 +227,13 @@ void Csv::read_header()
         targets_.push_back(target);
     }
     if (rows_.has_op && !op_seen)
-        fail(TARN_COLUMN_NOT_FOUND, "%s: the header has no column %s with the row kinds", stream_.name().c_str(), rows_.op_column.c_str());
+        fail(TARN_COLUMN_NOT_FOUND, "%s: the header has no column %s with the row kinds",
+             stream_.name().c_str(), rows_.op_column.c_str());
     for (size_t i = 0; i < rows_.field_count; i++)
-        if (!seen[i] && !rows_.fields[i].type->nullable && !rows_.only_keys_required && string_of(rows_.fields[i].name) != rows_.op_column)
-            fail(TARN_COLUMN_NOT_FOUND, "%s: the header has no column %s, which is NOT NULL", stream_.name().c_str(),
-                 string_of(rows_.fields[i].name).c_str());
+        if (!seen[i] && !rows_.fields[i].type->nullable && !rows_.only_keys_required &&
+            string_of(rows_.fields[i].name) != rows_.op_column)
+            fail(TARN_COLUMN_NOT_FOUND, "%s: the header has no column %s, which is NOT NULL",
+                 stream_.name().c_str(), string_of(rows_.fields[i].name).c_str());
 }
 
 bool Csv::is_null(const Field &f) const
@@ -256,7 +278,8 @@ bool Csv::take_row(std::string *column, std::string *why)
 {
     column->clear();
     if (record_.fields.size() != targets_.size()) {
-        *why = "the row has " + std::to_string(record_.fields.size()) + " fields, the header " + std::to_string(targets_.size());
+        *why = "the row has " + std::to_string(record_.fields.size()) + " fields, the header " +
+               std::to_string(targets_.size());
         return false;
     }
     for (size_t i = 0; i < targets_.size(); i++)
@@ -293,8 +316,9 @@ struct tarn_batch *Csv::next(struct tarn_op *op)
 
 } // namespace
 
-std::unique_ptr<Input> csv_open(struct tarn_op *op, const struct tarn_input_options *options, tarn_pull_fn pull, void *arg,
-                                BadRows &bad, struct tarn_arena *arena)
+std::unique_ptr<Input> csv_open(struct tarn_op *op, const struct tarn_input_options *options,
+                                tarn_pull_fn pull, void *arg, BadRows &bad,
+                                struct tarn_arena *arena)
 {
     std::unique_ptr<Csv> input(new Csv(options, pull, arg, bad, arena));
     input->open(op);

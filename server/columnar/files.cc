@@ -1,9 +1,11 @@
 /* files - a store's objects, and functions that give or take bytes, as Arrow's files. */
 #include "columnar/internal.h"
 
-namespace tarn {
+namespace tarn
+{
 
-namespace {
+namespace
+{
 const int64_t kGatherSize = 1 << 20;
 }
 
@@ -36,16 +38,19 @@ arrow::Result<int64_t> StoreFile::ReadAt(int64_t position, int64_t size, void *o
     if (position < 0 || size < 0)
         return arrow::Status::Invalid("negative position or size");
     size_t got = 0;
-    ARROW_RETURN_NOT_OK(pending.keep(tarn_store_reader_read_at(reader_, op, position, (size_t)size, (uint8_t *)out, &got)));
+    ARROW_RETURN_NOT_OK(pending.keep(
+        tarn_store_reader_read_at(reader_, op, position, (size_t)size, (uint8_t *)out, &got)));
     return (int64_t)got;
 }
 
 arrow::Result<std::shared_ptr<arrow::Buffer>> StoreFile::ReadAt(int64_t position, int64_t size)
 {
-    int64_t left = tarn_store_reader_size(reader_) - position; /* a size from a footer is not to be believed */
+    int64_t left =
+        tarn_store_reader_size(reader_) - position; /* a size from a footer is not to be believed */
     if (position < 0 || size < 0 || left < 0)
         return arrow::Status::Invalid("read beyond the end");
-    ARROW_ASSIGN_OR_RAISE(std::unique_ptr<arrow::ResizableBuffer> buffer, arrow::AllocateResizableBuffer(std::min(size, left)));
+    ARROW_ASSIGN_OR_RAISE(std::unique_ptr<arrow::ResizableBuffer> buffer,
+                          arrow::AllocateResizableBuffer(std::min(size, left)));
     ARROW_ASSIGN_OR_RAISE(int64_t got, ReadAt(position, buffer->size(), buffer->mutable_data()));
     ARROW_RETURN_NOT_OK(buffer->Resize(got));
     return std::shared_ptr<arrow::Buffer>(std::move(buffer));
@@ -92,7 +97,8 @@ arrow::Result<int64_t> PullStream::Read(int64_t size, void *out)
     head_.erase(0, (size_t)total);
     while (total < size) { /* Arrow takes a short read for the end */
         size_t got = 0;
-        ARROW_RETURN_NOT_OK(pending.keep(pull_(arg_, op, (uint8_t *)out + total, (size_t)(size - total), &got)));
+        ARROW_RETURN_NOT_OK(
+            pending.keep(pull_(arg_, op, (uint8_t *)out + total, (size_t)(size - total), &got)));
         if (got == 0)
             break;
         total += (int64_t)got;
@@ -104,7 +110,8 @@ arrow::Result<int64_t> PullStream::Read(int64_t size, void *out)
 arrow::Result<std::shared_ptr<arrow::Buffer>> PullStream::Read(int64_t size)
 {
     /* A stream's end is unknown, so a claimed size is reached step by step, never allocated at once. */
-    ARROW_ASSIGN_OR_RAISE(std::unique_ptr<arrow::ResizableBuffer> buffer, arrow::AllocateResizableBuffer(0));
+    ARROW_ASSIGN_OR_RAISE(std::unique_ptr<arrow::ResizableBuffer> buffer,
+                          arrow::AllocateResizableBuffer(0));
     int64_t total = 0;
     while (total < size) {
         int64_t step = std::min(size - total, std::max(total, kGatherSize));

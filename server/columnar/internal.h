@@ -38,7 +38,8 @@ extern "C" {
 #include <arrow/api.h>
 #include <arrow/io/interfaces.h>
 
-namespace tarn {
+namespace tarn
+{
 
 using ArrayPtr = std::shared_ptr<arrow::Array>;
 using TypePtr = std::shared_ptr<arrow::DataType>;
@@ -46,13 +47,19 @@ using SchemaPtr = std::shared_ptr<arrow::Schema>;
 using RecordBatchPtr = std::shared_ptr<arrow::RecordBatch>;
 
 /* --- errors --- */
-class Failure {
-public:
-    explicit Failure(struct tarn_status *owned) : status_(owned, tarn_status_free) {}
+class Failure
+{
+  public:
+    explicit Failure(struct tarn_status *owned) : status_(owned, tarn_status_free)
+    {
+    }
     /* A copy, since an exception may be held more than once. */
-    struct tarn_status *take() const { return tarn_status_copy(status_.get()); }
+    struct tarn_status *take() const
+    {
+        return tarn_status_copy(status_.get());
+    }
 
-private:
+  private:
     std::shared_ptr<struct tarn_status> status_;
 };
 [[noreturn]] void fail(enum tarn_reason reason, const char *format, ...) TARN_PRINTF(2, 3);
@@ -71,8 +78,8 @@ T must(arrow::Result<T> result, enum tarn_reason reason, const std::string &what
 }
 /* The status of the exception being handled: call in a catch (...) block. */
 struct tarn_status *caught(enum tarn_reason reason, const std::string &what);
-template <typename F>
-struct tarn_status *guarded(enum tarn_reason reason, const std::string &what, F body)
+template <typename F
+> struct tarn_status *guarded(enum tarn_reason reason, const std::string &what, F body)
 {
     try {
         body();
@@ -97,7 +104,8 @@ inline struct tarn_slice slice_of(std::string_view s)
 }
 /* Deep copies into `arena`. */
 const struct tarn_type *copy_type(const struct tarn_type *type, struct tarn_arena *arena);
-const struct tarn_field *copy_fields(const struct tarn_field *fields, size_t count, struct tarn_arena *arena);
+const struct tarn_field *copy_fields(const struct tarn_field *fields, size_t count,
+                                     struct tarn_arena *arena);
 std::string type_text(const struct tarn_type *type); /* as SQL */
 inline int64_t floor_div(int64_t a, int64_t b)
 {
@@ -105,7 +113,9 @@ inline int64_t floor_div(int64_t a, int64_t b)
 }
 inline int64_t floor_mod(int64_t a, int64_t b)
 {
-    return a % b != 0 && (a % b < 0) != (b < 0) ? a % b + b : a % b; /* never a * b: near the ends it overflows */
+    return a % b != 0 && (a % b < 0) != (b < 0)
+               ? a % b + b
+               : a % b; /* never a * b: near the ends it overflows */
 }
 extern const __int128 kPow10[39];
 /* Ticks a second of the canonical unit of TIMESTAMP(precision). */
@@ -121,8 +131,8 @@ void time_from_ticks(int64_t ticks, int precision, int64_t *ms, int32_t *ns);
 TypePtr arrow_type(const struct tarn_type *type);
 SchemaPtr arrow_schema(const struct tarn_field *fields, size_t count);
 /* A Paimon type that holds every value of `type`; UNSUPPORTED_FEATURE where there is none. */
-const struct tarn_type *infer_type(const arrow::DataType &type, bool nullable, struct tarn_arena *arena,
-                                   int depth);
+const struct tarn_type *infer_type(const arrow::DataType &type, bool nullable,
+                                   struct tarn_arena *arena, int depth);
 
 /* --- batch.cc --- */
 /* `batch` keeps being what it was: the result holds a reference. */
@@ -131,8 +141,9 @@ struct tarn_batch *export_batch(const arrow::RecordBatch &batch);
 ArrayPtr null_array(const struct tarn_type *type, int64_t length);
 
 /* --- convert.cc: whatever a file had, to the canonical layout of a type --- */
-class BadValues { /* hears of values that can't be held */
-public:
+class BadValues
+{ /* hears of values that can't be held */
+  public:
     virtual ~BadValues() = default;
     virtual void bad(int64_t row, const std::string &reason) = 0;
 };
@@ -141,7 +152,8 @@ struct ConvertRules {
     enum tarn_reason reason; /* for types that don't go together */
     std::string what;        /* column, for messages */
 };
-ArrayPtr convert(const ArrayPtr &in, const struct tarn_type *to, const ConvertRules &rules, BadValues &bad);
+ArrayPtr convert(const ArrayPtr &in, const struct tarn_type *to, const ConvertRules &rules,
+                 BadValues &bad);
 /* --- cast.cc: schema evolution, between canonical layouts (format.md 2.3) --- */
 bool cast_known(const struct tarn_type *from, const struct tarn_type *to);
 ArrayPtr cast(const ArrayPtr &in, const struct tarn_type *from, const struct tarn_type *to);
@@ -152,24 +164,46 @@ std::shared_ptr<arrow::Buffer> new_buffer(int64_t size);
 
 /* --- files.cc: bytes of ours as Arrow's files. Arrow is given an arrow::Status; the real one is kept
  *     here and goes first when the failure surfaces (rethrow). --- */
-class Pending {
-public:
-    ~Pending() { tarn_status_free(status_); }
+class Pending
+{
+  public:
+    ~Pending()
+    {
+        tarn_status_free(status_);
+    }
     arrow::Status keep(struct tarn_status *owned);
     void rethrow(); /* throws the kept status, if there is one */
 
-private:
+  private:
     struct tarn_status *status_ = NULL;
 };
-class StoreFile : public arrow::io::RandomAccessFile {
-public:
-    explicit StoreFile(struct tarn_store_reader *owned) : reader_(owned) {}
-    ~StoreFile() override { tarn_store_reader_close(reader_); }
-    arrow::Status Close() override { return arrow::Status::OK(); }
-    bool closed() const override { return false; }
-    arrow::Result<int64_t> Tell() const override { return position_; }
+class StoreFile : public arrow::io::RandomAccessFile
+{
+  public:
+    explicit StoreFile(struct tarn_store_reader *owned) : reader_(owned)
+    {
+    }
+    ~StoreFile() override
+    {
+        tarn_store_reader_close(reader_);
+    }
+    arrow::Status Close() override
+    {
+        return arrow::Status::OK();
+    }
+    bool closed() const override
+    {
+        return false;
+    }
+    arrow::Result<int64_t> Tell() const override
+    {
+        return position_;
+    }
     arrow::Status Seek(int64_t position) override;
-    arrow::Result<int64_t> GetSize() override { return tarn_store_reader_size(reader_); }
+    arrow::Result<int64_t> GetSize() override
+    {
+        return tarn_store_reader_size(reader_);
+    }
     arrow::Result<int64_t> Read(int64_t size, void *out) override;
     arrow::Result<std::shared_ptr<arrow::Buffer>> Read(int64_t size) override;
     arrow::Result<int64_t> ReadAt(int64_t position, int64_t size, void *out) override;
@@ -178,46 +212,76 @@ public:
     struct tarn_op *op = NULL; /* of the call under way */
     Pending pending;
 
-private:
+  private:
     struct tarn_store_reader *reader_;
     int64_t position_ = 0;
 };
 /* Bytes that go to a function, gathered into pieces of about 1 MB. */
-class Sink : public arrow::io::OutputStream {
-public:
+class Sink : public arrow::io::OutputStream
+{
+  public:
     using Push = std::function<struct tarn_status *(struct tarn_op *, struct tarn_slice)>;
-    explicit Sink(Push push) : push_(std::move(push)) {}
-    arrow::Status Close() override { return flush(); }
-    bool closed() const override { return false; }
-    arrow::Result<int64_t> Tell() const override { return written_; }
+    explicit Sink(Push push) : push_(std::move(push))
+    {
+    }
+    arrow::Status Close() override
+    {
+        return flush();
+    }
+    bool closed() const override
+    {
+        return false;
+    }
+    arrow::Result<int64_t> Tell() const override
+    {
+        return written_;
+    }
     arrow::Status Write(const void *data, int64_t size) override;
     arrow::Status flush();
     /* What comes from now on leads nowhere. */
-    void mute() { push_ = [](struct tarn_op *, struct tarn_slice) { return TARN_OK; }; }
+    void mute()
+    {
+        push_ = [](struct tarn_op *, struct tarn_slice) { return TARN_OK; };
+    }
 
     struct tarn_op *op = NULL;
     Pending pending;
 
-private:
+  private:
     Push push_;
     std::string gathered_;
     int64_t written_ = 0;
 };
 /* Bytes that come from a function. */
-class PullStream : public arrow::io::InputStream {
-public:
-    PullStream(tarn_pull_fn pull, void *arg) : pull_(pull), arg_(arg) {}
-    arrow::Status Close() override { return arrow::Status::OK(); }
-    bool closed() const override { return false; }
-    arrow::Result<int64_t> Tell() const override { return position_; }
+class PullStream : public arrow::io::InputStream
+{
+  public:
+    PullStream(tarn_pull_fn pull, void *arg) : pull_(pull), arg_(arg)
+    {
+    }
+    arrow::Status Close() override
+    {
+        return arrow::Status::OK();
+    }
+    bool closed() const override
+    {
+        return false;
+    }
+    arrow::Result<int64_t> Tell() const override
+    {
+        return position_;
+    }
     arrow::Result<int64_t> Read(int64_t size, void *out) override;
     arrow::Result<std::shared_ptr<arrow::Buffer>> Read(int64_t size) override;
-    void unread(std::string bytes) { head_ = std::move(bytes); }
+    void unread(std::string bytes)
+    {
+        head_ = std::move(bytes);
+    }
 
     struct tarn_op *op = NULL;
     Pending pending;
 
-private:
+  private:
     std::string head_; /* comes first */
     tarn_pull_fn pull_;
     void *arg_;
@@ -226,41 +290,57 @@ private:
 
 /* --- parquet_read.cc --- */
 class ParquetFile;
-struct ParquetFileDrop { void operator()(ParquetFile *file) const; };
+struct ParquetFileDrop {
+    void operator()(ParquetFile *file) const;
+};
 using ParquetFilePtr = std::unique_ptr<ParquetFile, ParquetFileDrop>;
-ParquetFilePtr parquet_open(std::shared_ptr<arrow::io::RandomAccessFile> file, enum tarn_reason reason,
-                            const std::string &what, int batch_row_count);
+ParquetFilePtr parquet_open(std::shared_ptr<arrow::io::RandomAccessFile> file,
+                            enum tarn_reason reason, const std::string &what, int batch_row_count);
 SchemaPtr parquet_arrow_schema(ParquetFile &file);
 /* Which top-level columns batches will hold, by position in the file's schema; rows of the file. */
-void parquet_select(ParquetFile &file, const std::vector<int> &fields, int64_t row_begin, int64_t row_end);
+void parquet_select(ParquetFile &file, const std::vector<int> &fields, int64_t row_begin,
+                    int64_t row_end);
 RecordBatchPtr parquet_next(ParquetFile &file); /* NULL at the end; columns as selected */
 
 /* --- parquet_schema.cc, parquet_write.cc --- */
 class ParquetWriter;
-struct ParquetWriterDrop { void operator()(ParquetWriter *writer) const; };
+struct ParquetWriterDrop {
+    void operator()(ParquetWriter *writer) const;
+};
 using ParquetWriterPtr = std::unique_ptr<ParquetWriter, ParquetWriterDrop>;
 ParquetWriterPtr parquet_writer_new(std::shared_ptr<Sink> sink, const struct tarn_file_write *spec);
 void parquet_writer_add(ParquetWriter &writer, const struct tarn_batch *batch);
 int64_t parquet_writer_size(const ParquetWriter &writer);
-void parquet_writer_finish(ParquetWriter &writer, struct tarn_arena *arena, struct tarn_file_result *out);
+void parquet_writer_finish(ParquetWriter &writer, struct tarn_arena *arena,
+                           struct tarn_file_result *out);
 
 /* --- input: what each format's reader is to input.cc --- */
-class Input {
-public:
+class Input
+{
+  public:
     virtual ~Input() = default;
     virtual struct tarn_batch *next(struct tarn_op *op) = 0; /* NULL at the end */
 };
 /* Bad rows: keeps the first, counts all, throws ROW_INVALID at the one too many. */
-class BadRows {
-public:
-    BadRows(std::string name, int64_t skip_max) : name_(std::move(name)), skip_max_(skip_max) {}
+class BadRows
+{
+  public:
+    BadRows(std::string name, int64_t skip_max) : name_(std::move(name)), skip_max_(skip_max)
+    {
+    }
     ~BadRows();
     BadRows(const BadRows &) = delete;
     void add(int64_t line, std::string_view column, std::string_view reason);
-    int64_t count() const { return count_; }
-    const std::vector<struct tarn_bad_row> &kept() const { return kept_; }
+    int64_t count() const
+    {
+        return count_;
+    }
+    const std::vector<struct tarn_bad_row> &kept() const
+    {
+        return kept_;
+    }
 
-private:
+  private:
     std::string name_;
     int64_t skip_max_;
     int64_t count_ = 0;

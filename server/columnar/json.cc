@@ -13,9 +13,11 @@
 #include <rapidjson/memorystream.h>
 #include <rapidjson/reader.h>
 
-namespace tarn {
+namespace tarn
+{
 
-namespace {
+namespace
+{
 
 const int kDepthMax = TARN_TYPE_DEPTH_MAX + 2;
 const size_t kNodesMax = 8 << 20; /* of one record */
@@ -27,8 +29,9 @@ struct Node {
     uint32_t begin, size; /* of the text; Object and Array: size counts members or items */
 };
 
-class Tape {
-public:
+class Tape
+{
+  public:
     std::vector<Node> nodes;
     std::string text;
     std::vector<uint32_t> open;
@@ -41,7 +44,10 @@ public:
         open.clear();
         refused = NULL;
     }
-    std::string_view view(const Node &n) const { return std::string_view(text).substr(n.begin, n.size); }
+    std::string_view view(const Node &n) const
+    {
+        return std::string_view(text).substr(n.begin, n.size);
+    }
 
     bool leaf(Kind kind)
     {
@@ -76,25 +82,68 @@ public:
     }
 
     /* RapidJSON's events. Numbers come as text, by flag; the typed ones are never called. */
-    bool Null() { return leaf(Kind::Null); }
-    bool Bool(bool b) { return leaf(b ? Kind::True : Kind::False); }
-    bool Int(int) { return refuse("number"); }
-    bool Uint(unsigned) { return refuse("number"); }
-    bool Int64(int64_t) { return refuse("number"); }
-    bool Uint64(uint64_t) { return refuse("number"); }
-    bool Double(double) { return refuse("number"); }
-    bool RawNumber(const char *s, rapidjson::SizeType n, bool) { return textual(Kind::Number, s, n); }
-    bool String(const char *s, rapidjson::SizeType n, bool) { return textual(Kind::String, s, n); }
-    bool Key(const char *s, rapidjson::SizeType n, bool) { return textual(Kind::String, s, n); }
-    bool StartObject() { return begin(Kind::Object); }
-    bool EndObject(rapidjson::SizeType n) { return end(n); }
-    bool StartArray() { return begin(Kind::Array); }
-    bool EndArray(rapidjson::SizeType n) { return end(n); }
+    bool Null()
+    {
+        return leaf(Kind::Null);
+    }
+    bool Bool(bool b)
+    {
+        return leaf(b ? Kind::True : Kind::False);
+    }
+    bool Int(int)
+    {
+        return refuse("number");
+    }
+    bool Uint(unsigned)
+    {
+        return refuse("number");
+    }
+    bool Int64(int64_t)
+    {
+        return refuse("number");
+    }
+    bool Uint64(uint64_t)
+    {
+        return refuse("number");
+    }
+    bool Double(double)
+    {
+        return refuse("number");
+    }
+    bool RawNumber(const char *s, rapidjson::SizeType n, bool)
+    {
+        return textual(Kind::Number, s, n);
+    }
+    bool String(const char *s, rapidjson::SizeType n, bool)
+    {
+        return textual(Kind::String, s, n);
+    }
+    bool Key(const char *s, rapidjson::SizeType n, bool)
+    {
+        return textual(Kind::String, s, n);
+    }
+    bool StartObject()
+    {
+        return begin(Kind::Object);
+    }
+    bool EndObject(rapidjson::SizeType n)
+    {
+        return end(n);
+    }
+    bool StartArray()
+    {
+        return begin(Kind::Array);
+    }
+    bool EndArray(rapidjson::SizeType n)
+    {
+        return end(n);
+    }
 };
 
 const char *kind_name(Kind kind)
 {
-    static const char *const kNames[] = {"null", "true", "false", "a number", "a string", "an object", "an array"};
+    static const char *const kNames[] = {"null",     "true",      "false",   "a number",
+                                         "a string", "an object", "an array"};
     return kNames[(int)kind];
 }
 
@@ -105,8 +154,9 @@ bool is_text(const struct tarn_type *t)
 
 } // namespace
 
-class JsonRow {
-public:
+class JsonRow
+{
+  public:
     Tape tape;
     rapidjson::Reader reader;
     std::vector<uint8_t> seen; /* of the row's columns */
@@ -114,11 +164,12 @@ public:
     bool parse(std::string_view text, std::string *why);
     bool append(Column &column, uint32_t at, std::string *why);
 
-private:
+  private:
     bool append_atomic(Column &column, const Node &n, std::string *why);
     bool append_list(Column &column, uint32_t at, std::string *why);
     bool append_map(Column &column, uint32_t at, std::string *why);
-    bool append_pair(Column &column, uint32_t key, uint32_t value, std::unordered_set<std::string_view> &keys, std::string *why);
+    bool append_pair(Column &column, uint32_t key, uint32_t value,
+                     std::unordered_set<std::string_view> &keys, std::string *why);
     bool append_row(Column &column, uint32_t at, std::string *why);
 };
 
@@ -136,14 +187,16 @@ bool JsonRow::parse(std::string_view text, std::string *why)
     using namespace rapidjson;
     tape.clear();
     MemoryStream stream(text.data(), text.size());
-    const unsigned kFlags = kParseNumbersAsStringsFlag | kParseIterativeFlag | kParseValidateEncodingFlag;
+    const unsigned kFlags =
+        kParseNumbersAsStringsFlag | kParseIterativeFlag | kParseValidateEncodingFlag;
     ParseResult result = reader.Parse<kFlags>(stream, tape);
     if (result)
         return true;
     if (tape.refused != NULL)
         *why = tape.refused;
     else
-        *why = std::string("not JSON at byte ") + std::to_string(result.Offset() + 1) + ": " + GetParseError_En(result.Code());
+        *why = std::string("not JSON at byte ") + std::to_string(result.Offset() + 1) + ": " +
+               GetParseError_En(result.Code());
     return false;
 }
 
@@ -169,7 +222,8 @@ bool JsonRow::append_list(Column &column, uint32_t at, std::string *why)
         return false;
     }
     if (column.type->id == TARN_TYPE_VECTOR && (int64_t)n.size != column.type->length) {
-        *why = "expected " + std::to_string(column.type->length) + " items, found " + std::to_string(n.size);
+        *why = "expected " + std::to_string(column.type->length) + " items, found " +
+               std::to_string(n.size);
         return false;
     }
     for (uint32_t i = at + 1; i < at + n.span; i += tape.nodes[i].span)
@@ -179,7 +233,8 @@ bool JsonRow::append_list(Column &column, uint32_t at, std::string *why)
     return true;
 }
 
-bool JsonRow::append_pair(Column &column, uint32_t key, uint32_t value, std::unordered_set<std::string_view> &keys, std::string *why)
+bool JsonRow::append_pair(Column &column, uint32_t key, uint32_t value,
+                          std::unordered_set<std::string_view> &keys, std::string *why)
 {
     const Node &k = tape.nodes[key];
     if (k.kind == Kind::Null) {
@@ -198,7 +253,8 @@ bool JsonRow::append_map(Column &column, uint32_t at, std::string *why)
     const Node n = tape.nodes[at];
     std::unordered_set<std::string_view> keys;
     uint32_t end = at + n.span;
-    const struct tarn_type *key_type = column.type->id == TARN_TYPE_MAP ? column.type->key : column.type->element;
+    const struct tarn_type *key_type =
+        column.type->id == TARN_TYPE_MAP ? column.type->key : column.type->element;
     if (n.kind == Kind::Object && is_text(key_type)) {
         for (uint32_t i = at + 1; i < end; i += 1 + tape.nodes[i + 1].span)
             if (!append_pair(column, i, i + 1, keys, why))
@@ -213,7 +269,9 @@ bool JsonRow::append_map(Column &column, uint32_t at, std::string *why)
                 return false;
         }
     } else {
-        *why = std::string(is_text(key_type) ? "expected an object" : "expected an array of pairs") + ", found " + kind_name(n.kind);
+        *why =
+            std::string(is_text(key_type) ? "expected an object" : "expected an array of pairs") +
+            ", found " + kind_name(n.kind);
         return false;
     }
     column.append_list();
@@ -235,7 +293,8 @@ bool JsonRow::append_row(Column &column, uint32_t at, std::string *why)
         while (f < type->field_count && view_of(type->fields[f].name) != name)
             f++;
         if (f == type->field_count || column.child(f).length() > rows) {
-            *why = f == type->field_count ? "the row has no field " + std::string(name) : "field " + std::string(name) + " is there twice";
+            *why = f == type->field_count ? "the row has no field " + std::string(name)
+                                          : "field " + std::string(name) + " is there twice";
             return false;
         }
         if (!append(column.child(f), i + 1, why)) {
@@ -288,7 +347,8 @@ bool append_json(JsonRow &json, Column &column, std::string_view text, std::stri
     return json.parse(text, why) && json.append(column, 0, why);
 }
 
-bool append_json_row(JsonRow &json, RowBuilder &rows, std::string_view line, std::string *column, std::string *why)
+bool append_json_row(JsonRow &json, RowBuilder &rows, std::string_view line, std::string *column,
+                     std::string *why)
 {
     column->clear();
     if (!json.parse(line, why))
@@ -314,7 +374,8 @@ bool append_json_row(JsonRow &json, RowBuilder &rows, std::string_view line, std
             *why = "the column is there twice";
             return false;
         }
-        if (op && !(tape.nodes[i + 1].kind == Kind::String && rows.set_op(tape.view(tape.nodes[i + 1])))) {
+        if (op && !(tape.nodes[i + 1].kind == Kind::String &&
+                    rows.set_op(tape.view(tape.nodes[i + 1])))) {
             *why = "expected +I, -U, +U or -D";
             return false;
         }

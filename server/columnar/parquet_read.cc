@@ -11,9 +11,11 @@
 #include <parquet/arrow/reader.h>
 #include <parquet/arrow/schema.h>
 
-namespace tarn {
+namespace tarn
+{
 
-namespace {
+namespace
+{
 
 const int kBatchRows = 8192;
 const int kBatchRowsMax = 1 << 20;
@@ -32,18 +34,20 @@ void leaves_of(const parquet::arrow::SchemaField &field, std::vector<int> &out)
 
 } // namespace
 
-class ParquetFile {
-public:
+class ParquetFile
+{
+  public:
     std::unique_ptr<parquet::arrow::FileReader> reader;
-    std::unique_ptr<arrow::RecordBatchReader> group; /* of the row group being read; goes before reader */
+    std::unique_ptr<arrow::RecordBatchReader>
+        group; /* of the row group being read; goes before reader */
     enum tarn_reason reason;
     std::string what;
     int batch_rows;
-    std::vector<int> fields;      /* as asked for */
-    std::vector<int> leaves;      /* of all of them, ascending: what Arrow is asked for */
-    std::vector<int> positions;   /* of each of `fields` in Arrow's batches */
+    std::vector<int> fields;    /* as asked for */
+    std::vector<int> leaves;    /* of all of them, ascending: what Arrow is asked for */
+    std::vector<int> positions; /* of each of `fields` in Arrow's batches */
     int next_group = 0;
-    int64_t row = 0;              /* of the file: where the next batch starts */
+    int64_t row = 0; /* of the file: where the next batch starts */
     int64_t row_begin = 0, row_end = 0;
     int64_t group_end = 0;
 
@@ -60,8 +64,8 @@ void ParquetFileDrop::operator()(ParquetFile *file) const
     delete file;
 }
 
-ParquetFilePtr parquet_open(std::shared_ptr<arrow::io::RandomAccessFile> source, enum tarn_reason reason,
-                            const std::string &what, int batch_row_count)
+ParquetFilePtr parquet_open(std::shared_ptr<arrow::io::RandomAccessFile> source,
+                            enum tarn_reason reason, const std::string &what, int batch_row_count)
 {
     ParquetFilePtr file(new ParquetFile);
     file->reason = reason;
@@ -76,11 +80,14 @@ ParquetFilePtr parquet_open(std::shared_ptr<arrow::io::RandomAccessFile> source,
     arrow_properties.set_pre_buffer(false);
     arrow_properties.set_batch_size(file->batch_rows);
 
-    std::unique_ptr<parquet::ParquetFileReader> raw = parquet::ParquetFileReader::Open(source, properties);
+    std::unique_ptr<parquet::ParquetFileReader> raw =
+        parquet::ParquetFileReader::Open(source, properties);
     int columns = std::max(1, raw->metadata()->num_columns());
-    properties.set_buffer_size(std::clamp(kStreamBuffersTotal / columns, kStreamBufferMin, kStreamBuffer));
+    properties.set_buffer_size(
+        std::clamp(kStreamBuffersTotal / columns, kStreamBufferMin, kStreamBuffer));
     raw = parquet::ParquetFileReader::Open(source, properties, raw->metadata());
-    file->reader = must(parquet::arrow::FileReader::Make(arrow::default_memory_pool(), std::move(raw), arrow_properties),
+    file->reader = must(parquet::arrow::FileReader::Make(arrow::default_memory_pool(),
+                                                         std::move(raw), arrow_properties),
                         reason, what);
     return file;
 }
@@ -92,7 +99,8 @@ SchemaPtr parquet_arrow_schema(ParquetFile &file)
     return schema;
 }
 
-void parquet_select(ParquetFile &file, const std::vector<int> &fields, int64_t row_begin, int64_t row_end)
+void parquet_select(ParquetFile &file, const std::vector<int> &fields, int64_t row_begin,
+                    int64_t row_end)
 {
     const std::vector<parquet::arrow::SchemaField> &all = file.reader->manifest().schema_fields;
     std::vector<int> sorted = fields;
@@ -101,7 +109,8 @@ void parquet_select(ParquetFile &file, const std::vector<int> &fields, int64_t r
     for (int field : sorted)
         leaves_of(all[(size_t)field], file.leaves);
     for (int field : fields)
-        file.positions.push_back((int)(std::lower_bound(sorted.begin(), sorted.end(), field) - sorted.begin()));
+        file.positions.push_back(
+            (int)(std::lower_bound(sorted.begin(), sorted.end(), field) - sorted.begin()));
     file.fields = fields;
     int64_t rows = file.reader->parquet_reader()->metadata()->num_rows();
     file.row_begin = std::max<int64_t>(0, row_begin);
@@ -124,14 +133,19 @@ void ParquetFile::check_int96(int group_index)
         std::vector<int16_t> def(chunk.size()), rep(chunk.size());
         while (values->HasNext()) {
             int64_t got = 0;
-            int64_t levels = values->ReadBatch((int64_t)chunk.size(), def.data(), rep.data(), chunk.data(), &got);
+            int64_t levels = values->ReadBatch((int64_t)chunk.size(), def.data(), rep.data(),
+                                               chunk.data(), &got);
             for (int64_t i = 0; i < got; i++) {
                 int64_t nanos;
                 memcpy(&nanos, &chunk[(size_t)i], 8);
-                __int128 ns = ((__int128)(int32_t)chunk[(size_t)i].value[2] - kJulianEpoch) * 86400000000000LL + nanos;
+                __int128 ns = ((__int128)(int32_t)chunk[(size_t)i].value[2] - kJulianEpoch) *
+                                  86400000000000LL +
+                              nanos;
                 if (ns < INT64_MIN || ns > INT64_MAX)
-                    fail(TARN_VALUE_INVALID, "%s: column %s holds a time outside 1677..2262, which Tarn can't hold",
-                         what.c_str(), raw->metadata()->schema()->Column(leaf)->path()->ToDotString().c_str());
+                    fail(TARN_VALUE_INVALID,
+                         "%s: column %s holds a time outside 1677..2262, which Tarn can't hold",
+                         what.c_str(),
+                         raw->metadata()->schema()->Column(leaf)->path()->ToDotString().c_str());
             }
             if (levels == 0 && got == 0)
                 fail(reason, "%s: an INT96 column ends early", what.c_str());
@@ -177,7 +191,8 @@ RecordBatchPtr ParquetFile::next_of_group()
     RecordBatchPtr batch;
     if (leaves.empty()) { /* none of the columns is in the file: only the count of rows matters */
         int64_t n = std::min<int64_t>(batch_rows, group_end - row);
-        return n == 0 ? nullptr : arrow::RecordBatch::Make(arrow::schema({}), n, arrow::ArrayVector());
+        return n == 0 ? nullptr
+                      : arrow::RecordBatch::Make(arrow::schema({}), n, arrow::ArrayVector());
     }
     if (group == nullptr)
         return nullptr;
@@ -187,7 +202,8 @@ RecordBatchPtr ParquetFile::next_of_group()
     arrow::ArrayVector columns;
     arrow::FieldVector names;
     for (int position : positions) {
-        if (position >= batch->num_columns() || batch->column(position)->length() != batch->num_rows())
+        if (position >= batch->num_columns() ||
+            batch->column(position)->length() != batch->num_rows())
             fail(reason, "%s: columns have different counts of rows", what.c_str());
         columns.push_back(batch->column(position));
         names.push_back(batch->schema()->field(position));
@@ -203,8 +219,8 @@ RecordBatchPtr parquet_next(ParquetFile &file)
         RecordBatchPtr batch = file.row < file.group_end ? file.next_of_group() : nullptr;
         if (batch == nullptr || batch->num_rows() == 0) {
             if (file.row < file.group_end)
-                fail(file.reason, "%s: row group %d ends %" PRId64 " rows early", file.what.c_str(), file.next_group - 1,
-                     file.group_end - file.row);
+                fail(file.reason, "%s: row group %d ends %" PRId64 " rows early", file.what.c_str(),
+                     file.next_group - 1, file.group_end - file.row);
             file.group.reset();
             if (!file.open_group())
                 return nullptr;
@@ -213,7 +229,8 @@ RecordBatchPtr parquet_next(ParquetFile &file)
         int64_t start = file.row;
         file.row += batch->num_rows();
         if (file.row > file.group_end)
-            fail(file.reason, "%s: row group %d has too many rows", file.what.c_str(), file.next_group - 1);
+            fail(file.reason, "%s: row group %d has too many rows", file.what.c_str(),
+                 file.next_group - 1);
         batch = file.cut(batch, start);
         if (batch != nullptr)
             return batch;
@@ -222,18 +239,22 @@ RecordBatchPtr parquet_next(ParquetFile &file)
 
 /* --- data files of a table --- */
 
-namespace {
+namespace
+{
 
 /* A data file's value that can't be held is a failure of the read. */
-class NoBadValues : public BadValues {
-public:
-    explicit NoBadValues(std::string what) : what_(std::move(what)) {}
+class NoBadValues : public BadValues
+{
+  public:
+    explicit NoBadValues(std::string what) : what_(std::move(what))
+    {
+    }
     void bad(int64_t row, const std::string &reason) override
     {
         fail(TARN_VALUE_INVALID, "%s: %s", what_.c_str(), reason.c_str());
     }
 
-private:
+  private:
     std::string what_;
 };
 
@@ -254,7 +275,9 @@ struct DataFileSource {
     std::shared_ptr<StoreFile> file;
     ParquetFilePtr parquet; /* goes before file */
 
-    DataFileSource() : source(), arena(tarn_arena_new()) {}
+    DataFileSource() : source(), arena(tarn_arena_new())
+    {
+    }
     ~DataFileSource()
     {
         parquet.reset();
@@ -272,16 +295,20 @@ void DataFileSource::plan(const struct tarn_file_read *spec)
     arrow::FieldVector out;
     for (size_t i = 0; i < spec->column_count; i++) {
         const struct tarn_column_read *c = &spec->columns[i];
-        WantedColumn wanted = {string_of(c->file_name), copy_type(c->file_type, arena), copy_type(c->type, arena), -1};
+        WantedColumn wanted = {string_of(c->file_name), copy_type(c->file_type, arena),
+                               copy_type(c->type, arena), -1};
         out.push_back(arrow::field(wanted.name, arrow_type(wanted.type), wanted.type->nullable));
         if (c->file_name.data != NULL) {
             std::vector<int> found = physical->GetAllFieldIndices(wanted.name);
             if (found.size() > 1)
-                fail(TARN_DATA_FILE_MALFORMED, "%s: two columns are named %s", what.c_str(), wanted.name.c_str());
+                fail(TARN_DATA_FILE_MALFORMED, "%s: two columns are named %s", what.c_str(),
+                     wanted.name.c_str());
             if (found.size() == 1) {
                 if (wanted.file_type != NULL && !cast_known(wanted.file_type, wanted.type))
-                    fail(TARN_UNSUPPORTED_FEATURE, "%s: column %s was written as %s; reading it as %s is not done yet",
-                         what.c_str(), wanted.name.c_str(), type_text(wanted.file_type).c_str(), type_text(wanted.type).c_str());
+                    fail(TARN_UNSUPPORTED_FEATURE,
+                         "%s: column %s was written as %s; reading it as %s is not done yet",
+                         what.c_str(), wanted.name.c_str(), type_text(wanted.file_type).c_str(),
+                         type_text(wanted.type).c_str());
                 wanted.position = (int)fields.size();
                 fields.push_back(found[0]);
             }
@@ -303,12 +330,14 @@ RecordBatchPtr DataFileSource::shape(const RecordBatchPtr &batch)
         const struct tarn_type *file_type = c.file_type == NULL ? c.type : c.file_type;
         ConvertRules rules = {false, TARN_DATA_FILE_MALFORMED, what + ": column " + c.name};
         NoBadValues bad(rules.what);
-        out.push_back(cast(convert(batch->column(c.position), file_type, rules, bad), file_type, c.type));
+        out.push_back(
+            cast(convert(batch->column(c.position), file_type, rules, bad), file_type, c.type));
     }
     return arrow::RecordBatch::Make(schema, batch->num_rows(), out);
 }
 
-static struct tarn_status *data_file_next(struct tarn_source *self, struct tarn_op *op, struct tarn_batch **out)
+static struct tarn_status *data_file_next(struct tarn_source *self, struct tarn_op *op,
+                                          struct tarn_batch **out)
 {
     DataFileSource *source = (DataFileSource *)self;
     TARN_TRY(tarn_op_check(op));
@@ -318,7 +347,8 @@ static struct tarn_status *data_file_next(struct tarn_source *self, struct tarn_
         *out = batch == nullptr ? NULL : export_batch(*source->shape(batch));
     });
     if (status != TARN_OK) { /* the store's own word, where the fault was there */
-        struct tarn_status *told = guarded(TARN_INTERNAL, "", [&] { source->file->pending.rethrow(); });
+        struct tarn_status *told =
+            guarded(TARN_INTERNAL, "", [&] { source->file->pending.rethrow(); });
         if (told != TARN_OK) {
             tarn_status_free(status);
             return told;
@@ -342,15 +372,16 @@ static std::string extension_of(const char *key)
         if (dot == std::string::npos)
             return "";
         std::string extension = name.substr(dot + 1);
-        if (extension != "gz" && extension != "zst" && extension != "lz4" && extension != "snappy" && extension != "bz2")
+        if (extension != "gz" && extension != "zst" && extension != "lz4" &&
+            extension != "snappy" && extension != "bz2")
             return extension;
         name.resize(dot);
     }
     return "";
 }
 
-static struct tarn_status *open_store_file(struct tarn_store *store, struct tarn_op *op, const char *key,
-                                           std::shared_ptr<StoreFile> *out)
+static struct tarn_status *open_store_file(struct tarn_store *store, struct tarn_op *op,
+                                           const char *key, std::shared_ptr<StoreFile> *out)
 {
     struct tarn_store_reader *reader = NULL;
     TARN_TRY(tarn_store_reader_open(store, op, key, &reader));
@@ -361,13 +392,15 @@ static struct tarn_status *open_store_file(struct tarn_store *store, struct tarn
 
 } // namespace tarn
 
-struct tarn_status *tarn_file_reader_open(struct tarn_store *store, struct tarn_op *op, const char *key,
-                                          const struct tarn_file_read *spec, struct tarn_source **out)
+struct tarn_status *tarn_file_reader_open(struct tarn_store *store, struct tarn_op *op,
+                                          const char *key, const struct tarn_file_read *spec,
+                                          struct tarn_source **out)
 {
     using namespace tarn;
     std::string extension = extension_of(key);
     if (extension != "parquet")
-        return tarn_status_new(TARN_UNSUPPORTED_FEATURE, "%s: data files of format %s are not read yet", key,
+        return tarn_status_new(TARN_UNSUPPORTED_FEATURE,
+                               "%s: data files of format %s are not read yet", key,
                                extension.empty() ? "unknown" : extension.c_str());
     std::shared_ptr<StoreFile> file;
     TARN_TRY(open_store_file(store, op, key, &file));

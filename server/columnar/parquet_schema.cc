@@ -5,12 +5,14 @@
  */
 #include "columnar/parquet_schema.h"
 
-namespace tarn {
+namespace tarn
+{
 
 using namespace parquet;
 using namespace parquet::schema;
 
-namespace {
+namespace
+{
 
 /* Nested parts that have no id of their own get one from the field around them and their depth. */
 const int64_t kIdBase = 536870911;
@@ -23,13 +25,15 @@ int32_t key_id(int32_t field_id, int depth)
     return (int32_t)(uint32_t)(kIdBase - (int64_t)1024 * field_id - depth);
 }
 
-NodePtr primitive(const std::string &name, Repetition::type repetition, std::shared_ptr<const LogicalType> logical,
-                  Type::type physical, int32_t id, int length = -1)
+NodePtr primitive(const std::string &name, Repetition::type repetition,
+                  std::shared_ptr<const LogicalType> logical, Type::type physical, int32_t id,
+                  int length = -1)
 {
     return PrimitiveNode::Make(name, repetition, std::move(logical), physical, length, id);
 }
 
-NodePtr decimal(const std::string &name, Repetition::type repetition, const struct tarn_type *type, int32_t id)
+NodePtr decimal(const std::string &name, Repetition::type repetition, const struct tarn_type *type,
+                int32_t id)
 {
     std::shared_ptr<const LogicalType> logical = LogicalType::Decimal(type->precision, type->scale);
     if (type->precision <= 9)
@@ -40,37 +44,46 @@ NodePtr decimal(const std::string &name, Repetition::type repetition, const stru
                      ::arrow::DecimalType::DecimalSize(type->precision));
 }
 
-NodePtr timestamp(const std::string &name, Repetition::type repetition, const struct tarn_type *type, int32_t id)
+NodePtr timestamp(const std::string &name, Repetition::type repetition,
+                  const struct tarn_type *type, int32_t id)
 {
     if (type->precision > 6)
         return primitive(name, repetition, LogicalType::None(), Type::INT96, id);
     bool utc = type->id == TARN_TYPE_TIMESTAMP_LTZ;
-    LogicalType::TimeUnit::unit unit = type->precision <= 3 ? LogicalType::TimeUnit::MILLIS : LogicalType::TimeUnit::MICROS;
-    return primitive(name, repetition, LogicalType::Timestamp(utc, unit, false, true), Type::INT64, id);
+    LogicalType::TimeUnit::unit unit =
+        type->precision <= 3 ? LogicalType::TimeUnit::MILLIS : LogicalType::TimeUnit::MICROS;
+    return primitive(name, repetition, LogicalType::Timestamp(utc, unit, false, true), Type::INT64,
+                     id);
 }
 
-NodePtr node(const std::string &name, const struct tarn_type *type, bool nullable, int32_t id, int32_t around, int depth);
+NodePtr node(const std::string &name, const struct tarn_type *type, bool nullable, int32_t id,
+             int32_t around, int depth);
 
-NodePtr list(const std::string &name, Repetition::type repetition, const struct tarn_type *type, int32_t id,
-             int32_t around, int depth)
+NodePtr list(const std::string &name, Repetition::type repetition, const struct tarn_type *type,
+             int32_t id, int32_t around, int depth)
 {
-    NodePtr element = node("element", type->element, type->element->nullable, element_id(around, depth + 1), around, depth + 1);
+    NodePtr element = node("element", type->element, type->element->nullable,
+                           element_id(around, depth + 1), around, depth + 1);
     NodePtr repeated = GroupNode::Make("list", Repetition::REPEATED, {element});
     return GroupNode::Make(name, repetition, {repeated}, LogicalType::List(), id);
 }
 
-NodePtr map(const std::string &name, Repetition::type repetition, const struct tarn_type *type, int32_t id,
-            int32_t around, int depth)
+NodePtr map(const std::string &name, Repetition::type repetition, const struct tarn_type *type,
+            int32_t id, int32_t around, int depth)
 {
     bool multiset = type->id == TARN_TYPE_MULTISET;
-    NodePtr key = node("key", multiset ? type->element : type->key, false, key_id(around, depth + 1), around, depth + 1);
-    NodePtr value = multiset ? primitive("value", Repetition::REQUIRED, LogicalType::None(), Type::INT32, element_id(around, depth + 1))
-                             : node("value", type->element, type->element->nullable, element_id(around, depth + 1), around, depth + 1);
+    NodePtr key = node("key", multiset ? type->element : type->key, false,
+                       key_id(around, depth + 1), around, depth + 1);
+    NodePtr value = multiset ? primitive("value", Repetition::REQUIRED, LogicalType::None(),
+                                         Type::INT32, element_id(around, depth + 1))
+                             : node("value", type->element, type->element->nullable,
+                                    element_id(around, depth + 1), around, depth + 1);
     NodePtr repeated = GroupNode::Make("key_value", Repetition::REPEATED, {key, value});
     return GroupNode::Make(name, repetition, {repeated}, LogicalType::Map(), id);
 }
 
-NodePtr row(const std::string &name, Repetition::type repetition, const struct tarn_type *type, int32_t id)
+NodePtr row(const std::string &name, Repetition::type repetition, const struct tarn_type *type,
+            int32_t id)
 {
     NodeVector children;
     for (size_t i = 0; i < type->field_count; i++) {
@@ -80,7 +93,8 @@ NodePtr row(const std::string &name, Repetition::type repetition, const struct t
     return GroupNode::Make(name, repetition, children, std::shared_ptr<const LogicalType>(), id);
 }
 
-NodePtr node(const std::string &name, const struct tarn_type *type, bool nullable, int32_t id, int32_t around, int depth)
+NodePtr node(const std::string &name, const struct tarn_type *type, bool nullable, int32_t id,
+             int32_t around, int depth)
 {
     Repetition::type rep = nullable ? Repetition::OPTIONAL : Repetition::REQUIRED;
     switch (type->id) {
@@ -93,7 +107,8 @@ NodePtr node(const std::string &name, const struct tarn_type *type, bool nullabl
         return primitive(name, rep, LogicalType::None(), Type::BYTE_ARRAY, id);
     case TARN_TYPE_GEOMETRY:
     case TARN_TYPE_GEOGRAPHY:
-        fail(TARN_UNSUPPORTED_FEATURE, "column %s: %s is not written by this version", name.c_str(), type_text(type).c_str());
+        fail(TARN_UNSUPPORTED_FEATURE, "column %s: %s is not written by this version", name.c_str(),
+             type_text(type).c_str());
     case TARN_TYPE_BOOLEAN:
         return primitive(name, rep, LogicalType::None(), Type::BOOLEAN, id);
     case TARN_TYPE_TINYINT:
@@ -111,7 +126,8 @@ NodePtr node(const std::string &name, const struct tarn_type *type, bool nullabl
     case TARN_TYPE_DATE:
         return primitive(name, rep, LogicalType::Date(), Type::INT32, id);
     case TARN_TYPE_TIME:
-        return primitive(name, rep, LogicalType::Time(true, LogicalType::TimeUnit::MILLIS), Type::INT32, id);
+        return primitive(name, rep, LogicalType::Time(true, LogicalType::TimeUnit::MILLIS),
+                         Type::INT32, id);
     case TARN_TYPE_DECIMAL:
         return decimal(name, rep, type, id);
     case TARN_TYPE_TIMESTAMP:
@@ -126,10 +142,11 @@ NodePtr node(const std::string &name, const struct tarn_type *type, bool nullabl
     case TARN_TYPE_ROW:
         return row(name, rep, type, id);
     case TARN_TYPE_VARIANT:
-        return GroupNode::Make(name, rep,
-                               {primitive("value", Repetition::REQUIRED, LogicalType::None(), Type::BYTE_ARRAY, 0),
-                                primitive("metadata", Repetition::REQUIRED, LogicalType::None(), Type::BYTE_ARRAY, 1)},
-                               std::shared_ptr<const LogicalType>(), id);
+        return GroupNode::Make(
+            name, rep,
+            {primitive("value", Repetition::REQUIRED, LogicalType::None(), Type::BYTE_ARRAY, 0),
+             primitive("metadata", Repetition::REQUIRED, LogicalType::None(), Type::BYTE_ARRAY, 1)},
+            std::shared_ptr<const LogicalType>(), id);
     }
     fail(TARN_UNSUPPORTED_FEATURE, "column %s has a type without a Parquet form", name.c_str());
 }
@@ -140,9 +157,10 @@ std::shared_ptr<GroupNode> parquet_schema(const struct tarn_column_write *column
 {
     NodeVector nodes;
     for (size_t i = 0; i < count; i++)
-        nodes.push_back(node(string_of(columns[i].name), columns[i].type, columns[i].type->nullable, columns[i].field_id,
-                             columns[i].field_id, 0));
-    return std::static_pointer_cast<GroupNode>(GroupNode::Make("paimon_schema", Repetition::REQUIRED, nodes));
+        nodes.push_back(node(string_of(columns[i].name), columns[i].type, columns[i].type->nullable,
+                             columns[i].field_id, columns[i].field_id, 0));
+    return std::static_pointer_cast<GroupNode>(
+        GroupNode::Make("paimon_schema", Repetition::REQUIRED, nodes));
 }
 
 } // namespace tarn

@@ -6,9 +6,11 @@
 
 #include <parquet/schema.h>
 
-namespace tarn {
+namespace tarn
+{
 
-std::shared_ptr<parquet::schema::GroupNode> parquet_schema(const struct tarn_column_write *columns, size_t count);
+std::shared_ptr<parquet::schema::GroupNode> parquet_schema(const struct tarn_column_write *columns,
+                                                           size_t count);
 
 } // namespace tarn
 

@@ -4,7 +4,8 @@
 #include <cmath>
 #include <parquet/statistics.h>
 
-namespace tarn {
+namespace tarn
+{
 
 static int leaves_of(const struct tarn_type *type)
 {
@@ -35,11 +36,11 @@ ColumnFacts column_facts(const struct tarn_type *type)
     return facts;
 }
 
-template <typename Real>
-static bool any_nan(const arrow::Array &column)
+template <typename Real> static bool any_nan(const arrow::Array &column)
 {
     const Real *values = column.data()->GetValues<Real>(1);
-    bool found = false; /* no early end: this way the loop runs in vectors; null slots only make it cautious */
+    bool found =
+        false; /* no early end: this way the loop runs in vectors; null slots only make it cautious */
     for (int64_t i = 0; i < column.length(); i++)
         found |= values[i] != values[i];
     return found;
@@ -103,7 +104,8 @@ static void widen(const ColumnFacts &f, const struct tarn_value &min, const stru
     struct tarn_type type = {};
     type.id = f.id;
     type.precision = f.precision;
-    bool text = f.id == TARN_TYPE_CHAR || f.id == TARN_TYPE_VARCHAR || f.id == TARN_TYPE_BINARY || f.id == TARN_TYPE_VARBINARY;
+    bool text = f.id == TARN_TYPE_CHAR || f.id == TARN_TYPE_VARCHAR || f.id == TARN_TYPE_BINARY ||
+                f.id == TARN_TYPE_VARBINARY;
     if (!out->has_bounds || tarn_value_compare(&type, &min, &out->min) < 0) {
         out->min = min;
         if (text)
@@ -119,15 +121,16 @@ static void widen(const ColumnFacts &f, const struct tarn_value &min, const stru
 
 /* One typed chunk. False: no bounds though there are values. */
 template <typename Stats, typename Conv>
-static void typed_bounds(const parquet::Statistics &stats, const ColumnFacts &f, Conv conv, struct tarn_value *min,
-                         struct tarn_value *max)
+static void typed_bounds(const parquet::Statistics &stats, const ColumnFacts &f, Conv conv,
+                         struct tarn_value *min, struct tarn_value *max)
 {
     const Stats &typed = static_cast<const Stats &>(stats);
     value_of(f, conv(typed.min()), min);
     value_of(f, conv(typed.max()), max);
 }
 
-static bool chunk_bounds(const parquet::Statistics &stats, const ColumnFacts &f, struct tarn_value *min, struct tarn_value *max)
+static bool chunk_bounds(const parquet::Statistics &stats, const ColumnFacts &f,
+                         struct tarn_value *min, struct tarn_value *max)
 {
     auto to_int = [](auto v) { return (int64_t)v; };
     auto to_real = [](auto v) { return (double)v; };
@@ -154,7 +157,9 @@ static bool chunk_bounds(const parquet::Statistics &stats, const ColumnFacts &f,
     case parquet::Type::FIXED_LEN_BYTE_ARRAY: {
         size_t size = (size_t)arrow::DecimalType::DecimalSize(f.precision);
         typed_bounds<parquet::FLBAStatistics>(
-            stats, f, [size](const parquet::FixedLenByteArray &v) { return tarn_slice_of(v.ptr, size); }, min, max);
+            stats, f,
+            [size](const parquet::FixedLenByteArray &v) { return tarn_slice_of(v.ptr, size); }, min,
+            max);
         return true;
     }
     default:
@@ -162,13 +167,14 @@ static bool chunk_bounds(const parquet::Statistics &stats, const ColumnFacts &f,
     }
 }
 
-static void leaf_stats(const parquet::FileMetaData &metadata, int leaf, const ColumnFacts &f, struct tarn_column_stats *out,
-                       struct tarn_arena *arena)
+static void leaf_stats(const parquet::FileMetaData &metadata, int leaf, const ColumnFacts &f,
+                       struct tarn_column_stats *out, struct tarn_arena *arena)
 {
     for (int g = 0; g < metadata.num_row_groups(); g++) {
         std::unique_ptr<parquet::RowGroupMetaData> group = metadata.RowGroup(g);
         std::unique_ptr<parquet::ColumnChunkMetaData> chunk = group->ColumnChunk(leaf);
-        std::shared_ptr<parquet::Statistics> stats = chunk->is_stats_set() ? chunk->statistics() : nullptr;
+        std::shared_ptr<parquet::Statistics> stats =
+            chunk->is_stats_set() ? chunk->statistics() : nullptr;
         if (stats != nullptr && stats->HasNullCount() && stats->null_count() == group->num_rows())
             continue;
         struct tarn_value min = {}, max = {};
@@ -180,10 +186,12 @@ static void leaf_stats(const parquet::FileMetaData &metadata, int leaf, const Co
     }
 }
 
-struct tarn_column_stats *file_stats(const parquet::FileMetaData &metadata, const std::vector<ColumnFacts> &facts,
-                                     int64_t row_count, struct tarn_arena *arena)
+struct tarn_column_stats *file_stats(const parquet::FileMetaData &metadata,
+                                     const std::vector<ColumnFacts> &facts, int64_t row_count,
+                                     struct tarn_arena *arena)
 {
-    struct tarn_column_stats *out = (struct tarn_column_stats *)tarn_arena_calloc(arena, facts.size(), sizeof *out);
+    struct tarn_column_stats *out =
+        (struct tarn_column_stats *)tarn_arena_calloc(arena, facts.size(), sizeof *out);
     int leaf = 0;
     for (size_t i = 0; i < facts.size(); i++) {
         const ColumnFacts &f = facts[i];

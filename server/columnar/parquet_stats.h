@@ -6,13 +6,14 @@
 
 #include <parquet/metadata.h>
 
-namespace tarn {
+namespace tarn
+{
 
 /* Seen while a column is written: what the file's metadata does not tell. */
 struct ColumnFacts {
     enum tarn_type_id id;
     int precision;
-    int leaf_count;  /* columns of Parquet's schema */
+    int leaf_count; /* columns of Parquet's schema */
     bool nested;
     int64_t null_count = 0;
     bool has_nan = false; /* Parquet's bounds leave NaN out, Paimon's order has it largest */
@@ -20,8 +21,9 @@ struct ColumnFacts {
     void see(const arrow::Array &column);
 };
 ColumnFacts column_facts(const struct tarn_type *type);
-struct tarn_column_stats *file_stats(const parquet::FileMetaData &metadata, const std::vector<ColumnFacts> &facts,
-                                     int64_t row_count, struct tarn_arena *arena);
+struct tarn_column_stats *file_stats(const parquet::FileMetaData &metadata,
+                                     const std::vector<ColumnFacts> &facts, int64_t row_count,
+                                     struct tarn_arena *arena);
 /* Bytes of an array's rows, about. */
 int64_t array_bytes(const arrow::Array &array);
 

@@ -16,21 +16,26 @@
 #include <parquet/arrow/writer.h>
 #include <parquet/file_writer.h>
 
-namespace tarn {
+namespace tarn
+{
 
-namespace {
+namespace
+{
 
 const int64_t kSampleRows = 32768;
-const double kDictionaryShareMax = 0.7;     /* distinct values of the sample; above: no dictionary */
-const int64_t kGroupRowsMin = 128 << 10;    /* a row group closes at so many rows, if it has … */
+const double kDictionaryShareMax = 0.7;  /* distinct values of the sample; above: no dictionary */
+const int64_t kGroupRowsMin = 128 << 10; /* a row group closes at so many rows, if it has … */
 const int64_t kGroupBytesDefault = 16 << 20; /* … so many bytes, about, when encoded; or at … */
-const int64_t kGroupRowsMax = 1 << 20;      /* … so many rows anyhow */
-const double kRatioGuess = 0.4;             /* encoded size of Arrow data before anything is known */
+const int64_t kGroupRowsMax = 1 << 20;       /* … so many rows anyhow */
+const double kRatioGuess = 0.4; /* encoded size of Arrow data before anything is known */
 
 /* About how many different values the sample of a column has: linear counting in a bitmap. */
-class DistinctCounter {
-public:
-    DistinctCounter() : bits_(kBits / 64) {}
+class DistinctCounter
+{
+  public:
+    DistinctCounter() : bits_(kBits / 64)
+    {
+    }
     void add(uint64_t hash)
     {
         hash *= 0x9E3779B97F4A7C15ULL;
@@ -45,13 +50,12 @@ public:
         return zeros == 0 ? (double)kBits : -(double)kBits * std::log((double)zeros / kBits);
     }
 
-private:
+  private:
     static const int64_t kBits = 1 << 18;
     std::vector<uint64_t> bits_;
 };
 
-template <typename C>
-void count_fixed(const arrow::Array &a, DistinctCounter &counter)
+template <typename C> void count_fixed(const arrow::Array &a, DistinctCounter &counter)
 {
     const C *values = a.data()->GetValues<C>(1);
     for (int64_t i = 0; i < a.length(); i++)
@@ -100,13 +104,15 @@ parquet::Compression::type codec_of(const char *name)
         return parquet::Compression::LZ4;
     if (n == "none" || n == "uncompressed" || n.empty())
         return parquet::Compression::UNCOMPRESSED;
-    fail(TARN_UNSUPPORTED_FEATURE, "compression %s is not known for Parquet; use zstd, snappy, lz4, gzip or none", name);
+    fail(TARN_UNSUPPORTED_FEATURE,
+         "compression %s is not known for Parquet; use zstd, snappy, lz4, gzip or none", name);
 }
 
 } // namespace
 
-class ParquetWriter {
-public:
+class ParquetWriter
+{
+  public:
     std::shared_ptr<Sink> sink;
     std::shared_ptr<parquet::schema::GroupNode> parquet;
     SchemaPtr schema;
@@ -127,7 +133,10 @@ public:
     void open();
     void write(const RecordBatchPtr &batch);
     double ratio() const;
-    int64_t group_bytes() const { return (int64_t)((double)group_arrow_bytes * ratio()); }
+    int64_t group_bytes() const
+    {
+        return (int64_t)((double)group_arrow_bytes * ratio());
+    }
 };
 
 void ParquetWriterDrop::operator()(ParquetWriter *writer) const
@@ -169,18 +178,22 @@ std::shared_ptr<parquet::WriterProperties> ParquetWriter::properties()
         bool counted = true;
         for (size_t b = 0; b < held.size() && counted; b++)
             counted = count_values(*held[b]->column((int)i), counter);
-        if (counted && held_rows > 0 && counter.estimate() > kDictionaryShareMax * (double)held_rows)
-            builder.disable_dictionary(std::make_shared<parquet::schema::ColumnPath>(std::vector<std::string>{names[i]}));
+        if (counted && held_rows > 0 &&
+            counter.estimate() > kDictionaryShareMax * (double)held_rows)
+            builder.disable_dictionary(
+                std::make_shared<parquet::schema::ColumnPath>(std::vector<std::string>{names[i]}));
     }
     return builder.build();
 }
 
 void ParquetWriter::open()
 {
-    std::unique_ptr<parquet::ParquetFileWriter> raw = parquet::ParquetFileWriter::Open(sink, parquet, properties());
+    std::unique_ptr<parquet::ParquetFileWriter> raw =
+        parquet::ParquetFileWriter::Open(sink, parquet, properties());
     parquet::ArrowWriterProperties::Builder arrow_properties;
     arrow_properties.set_use_threads(false);
-    must(parquet::arrow::FileWriter::Make(arrow::default_memory_pool(), std::move(raw), schema, arrow_properties.build(), &writer),
+    must(parquet::arrow::FileWriter::Make(arrow::default_memory_pool(), std::move(raw), schema,
+                                          arrow_properties.build(), &writer),
          TARN_INTERNAL, "parquet writer");
     for (RecordBatchPtr &batch : std::exchange(held, {}))
         write(batch);
@@ -188,7 +201,8 @@ void ParquetWriter::open()
 
 double ParquetWriter::ratio() const
 {
-    return closed_arrow_bytes == 0 ? kRatioGuess : (double)sink->Tell().ValueOr(0) / (double)closed_arrow_bytes;
+    return closed_arrow_bytes == 0 ? kRatioGuess
+                                   : (double)sink->Tell().ValueOr(0) / (double)closed_arrow_bytes;
 }
 
 void ParquetWriter::write(const RecordBatchPtr &batch)
@@ -210,11 +224,13 @@ void parquet_writer_add(ParquetWriter &w, const struct tarn_batch *in)
     if (in->row_count == 0)
         return;
     if ((size_t)in->column_count != w.names.size())
-        fail(TARN_INTERNAL, "a batch has %d columns, the file %zu", in->column_count, w.names.size());
+        fail(TARN_INTERNAL, "a batch has %d columns, the file %zu", in->column_count,
+             w.names.size());
     RecordBatchPtr batch = import_batch(in, w.schema);
     for (int i = 0; i < batch->num_columns(); i++) {
         if (!w.schema->field(i)->nullable() && batch->column(i)->null_count() != 0)
-            fail(TARN_VALUE_INVALID, "column %s is NOT NULL, and a value is null", w.names[(size_t)i].c_str());
+            fail(TARN_VALUE_INVALID, "column %s is NOT NULL, and a value is null",
+                 w.names[(size_t)i].c_str());
         w.facts[(size_t)i].see(*batch->column(i));
     }
     w.row_count += batch->num_rows();
@@ -263,15 +279,16 @@ struct tarn_file_writer {
 
     ~tarn_file_writer()
     {
-        if (sink != nullptr) /* Arrow's writer closes itself when it goes: its last bytes lead nowhere */
+        if (sink !=
+            nullptr) /* Arrow's writer closes itself when it goes: its last bytes lead nowhere */
             sink->mute();
         tarn_store_writer_abort(object);
     }
 };
 
 /* Runs a step; the store's own word goes first where the fault was there. */
-template <typename F>
-static struct tarn_status *step(struct tarn_file_writer *w, struct tarn_op *op, F body)
+template <typename F
+> static struct tarn_status *step(struct tarn_file_writer *w, struct tarn_op *op, F body)
 {
     w->sink->op = op;
     struct tarn_status *status = tarn::guarded(TARN_INTERNAL, w->key, body);
@@ -279,31 +296,38 @@ static struct tarn_status *step(struct tarn_file_writer *w, struct tarn_op *op, 
     if (status == TARN_OK)
         return TARN_OK;
     w->failed = true;
-    struct tarn_status *told = tarn::guarded(TARN_INTERNAL, "", [&] { w->sink->pending.rethrow(); });
+    struct tarn_status *told =
+        tarn::guarded(TARN_INTERNAL, "", [&] { w->sink->pending.rethrow(); });
     if (told == TARN_OK)
         return status;
     tarn_status_free(status);
     return told;
 }
 
-struct tarn_status *tarn_file_writer_open(struct tarn_store *store, struct tarn_op *op, const char *key,
-                                          const struct tarn_file_write *spec, struct tarn_file_writer **out)
+struct tarn_status *tarn_file_writer_open(struct tarn_store *store, struct tarn_op *op,
+                                          const char *key, const struct tarn_file_write *spec,
+                                          struct tarn_file_writer **out)
 {
     if (spec->format != NULL && strcmp(spec->format, "parquet") != 0)
-        return tarn_status_new(TARN_UNSUPPORTED_FEATURE, "%s: data files of format %s are not written yet", key, spec->format);
+        return tarn_status_new(TARN_UNSUPPORTED_FEATURE,
+                               "%s: data files of format %s are not written yet", key,
+                               spec->format);
     struct tarn_store_writer *object = NULL;
     TARN_TRY(tarn_store_writer_open(store, op, key, &object));
     return tarn::guarded(TARN_INTERNAL, key, [&] {
-        std::unique_ptr<tarn_file_writer> w(new tarn_file_writer{key, object, nullptr, nullptr, false});
-        w->sink = std::make_shared<tarn::Sink>([object](struct tarn_op *by, struct tarn_slice bytes) {
-            return tarn_store_writer_append(object, by, bytes);
-        });
+        std::unique_ptr<tarn_file_writer> w(
+            new tarn_file_writer{key, object, nullptr, nullptr, false});
+        w->sink =
+            std::make_shared<tarn::Sink>([object](struct tarn_op *by, struct tarn_slice bytes) {
+                return tarn_store_writer_append(object, by, bytes);
+            });
         w->parquet = tarn::parquet_writer_new(w->sink, spec);
         *out = w.release();
     });
 }
 
-struct tarn_status *tarn_file_writer_add(struct tarn_file_writer *w, struct tarn_op *op, const struct tarn_batch *batch)
+struct tarn_status *tarn_file_writer_add(struct tarn_file_writer *w, struct tarn_op *op,
+                                         const struct tarn_batch *batch)
 {
     if (w->failed)
         return tarn_status_new(TARN_INTERNAL, "%s: a write failed before", w->key.c_str());
@@ -315,8 +339,8 @@ int64_t tarn_file_writer_size(const struct tarn_file_writer *w)
     return tarn::parquet_writer_size(*w->parquet);
 }
 
-struct tarn_status *tarn_file_writer_finish(struct tarn_file_writer *consumed, struct tarn_op *op, struct tarn_arena *arena,
-                                            struct tarn_file_result *out)
+struct tarn_status *tarn_file_writer_finish(struct tarn_file_writer *consumed, struct tarn_op *op,
+                                            struct tarn_arena *arena, struct tarn_file_result *out)
 {
     std::unique_ptr<tarn_file_writer> w(consumed);
     if (w->failed)

@@ -4,9 +4,11 @@
 #include <charconv>
 #include <cmath>
 
-namespace tarn {
+namespace tarn
+{
 
-namespace {
+namespace
+{
 
 void put(struct tarn_buf *out, std::string_view text)
 {
@@ -22,12 +24,12 @@ void two(char *p, int value)
 void print_integer(int64_t value, struct tarn_buf *out)
 {
     char text[24];
-    put(out, std::string_view(text, (size_t)(std::to_chars(text, text + sizeof text, value).ptr - text)));
+    put(out, std::string_view(text,
+                              (size_t)(std::to_chars(text, text + sizeof text, value).ptr - text)));
 }
 
 /* Where plain digits are what the house's rule gives; beyond, the rule itself. */
-template <typename Real>
-bool print_real(Real v, double most, struct tarn_buf *out)
+template <typename Real> bool print_real(Real v, double most, struct tarn_buf *out)
 {
     char text[64];
     double size = std::fabs((double)v);
@@ -142,7 +144,8 @@ bool quick(const struct tarn_type *type, const struct tarn_value &v, struct tarn
     }
 }
 
-void print_atomic(const struct ArrowArray *column, const struct tarn_type *type, int64_t row, struct tarn_buf *out)
+void print_atomic(const struct ArrowArray *column, const struct tarn_type *type, int64_t row,
+                  struct tarn_buf *out)
 {
     struct tarn_value value = {};
     tarn_column_value(column, type, row, &value);
@@ -154,8 +157,8 @@ void print_atomic(const struct ArrowArray *column, const struct tarn_type *type,
 }
 
 /* An object where the keys are texts, else a list of pairs. */
-void print_map(const struct ArrowArray *column, const struct tarn_type *key_type, const struct tarn_type *item_type, int64_t row,
-               struct tarn_buf *out)
+void print_map(const struct ArrowArray *column, const struct tarn_type *key_type,
+               const struct tarn_type *item_type, int64_t row, struct tarn_buf *out)
 {
     const int32_t *offsets = (const int32_t *)column->buffers[1] + column->offset + row;
     const struct ArrowArray *pairs = column->children[0];
@@ -173,7 +176,8 @@ void print_map(const struct ArrowArray *column, const struct tarn_type *key_type
     tarn_buf_add_byte(out, object ? '}' : ']');
 }
 
-void print_list(const struct ArrowArray *column, const struct tarn_type *type, int64_t row, struct tarn_buf *out)
+void print_list(const struct ArrowArray *column, const struct tarn_type *type, int64_t row,
+                struct tarn_buf *out)
 {
     const int32_t *offsets = (const int32_t *)column->buffers[1] + column->offset + row;
     tarn_buf_add_byte(out, '[');
@@ -184,7 +188,8 @@ void print_list(const struct ArrowArray *column, const struct tarn_type *type, i
     tarn_buf_add_byte(out, ']');
 }
 
-void print_row(const struct ArrowArray *column, const struct tarn_type *type, int64_t row, struct tarn_buf *out)
+void print_row(const struct ArrowArray *column, const struct tarn_type *type, int64_t row,
+               struct tarn_buf *out)
 {
     tarn_buf_add_byte(out, '{');
     for (size_t i = 0; i < type->field_count; i++) {
@@ -229,9 +234,11 @@ void print_json_text(std::string_view text, struct tarn_buf *out)
     tarn_buf_add_byte(out, '"');
 }
 
-void print_json(const struct ArrowArray *column, const struct tarn_type *type, int64_t row, struct tarn_buf *out)
+void print_json(const struct ArrowArray *column, const struct tarn_type *type, int64_t row,
+                struct tarn_buf *out)
 {
-    static const struct tarn_type kCount = {TARN_TYPE_INT, false, 0, 0, 0, {}, {}, NULL, NULL, NULL, 0};
+    static const struct tarn_type kCount = {TARN_TYPE_INT, false, 0,    0, 0, {}, {},
+                                            NULL,          NULL,  NULL, 0};
     if (tarn_column_is_null(column, row)) {
         put(out, "null");
         return;
@@ -251,7 +258,8 @@ void print_json(const struct ArrowArray *column, const struct tarn_type *type, i
         print_row(column, type, row, out);
         return;
     case TARN_TYPE_VARIANT:
-        fail(TARN_UNSUPPORTED_FEATURE, "VARIANT columns are not printed as text; ask for parquet or arrow");
+        fail(TARN_UNSUPPORTED_FEATURE,
+             "VARIANT columns are not printed as text; ask for parquet or arrow");
     case TARN_TYPE_CHAR:
     case TARN_TYPE_VARCHAR: {
         struct tarn_value value = {};
@@ -268,7 +276,8 @@ void print_json(const struct ArrowArray *column, const struct tarn_type *type, i
     put(out, bare ? "" : "\"");
 }
 
-void print_value(const struct ArrowArray *column, const struct tarn_type *type, int64_t row, struct tarn_buf *out)
+void print_value(const struct ArrowArray *column, const struct tarn_type *type, int64_t row,
+                 struct tarn_buf *out)
 {
     if (tarn_column_is_null(column, row))
         put(out, "null");

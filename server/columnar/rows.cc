@@ -3,7 +3,8 @@
 
 #include <algorithm>
 
-namespace tarn {
+namespace tarn
+{
 
 /* --- the stream --- */
 
@@ -14,8 +15,9 @@ bool TextStream::fill(struct tarn_op *op, int64_t line)
         return false;
     size_t held = end_ - start_;
     if ((int64_t)held > kRecordSizeMax)
-        fail(TARN_INPUT_MALFORMED, "%s:%" PRId64 ": the record is longer than %d MiB; is a quote left open?", name_.c_str(), line,
-             (int)(kRecordSizeMax >> 20));
+        fail(TARN_INPUT_MALFORMED,
+             "%s:%" PRId64 ": the record is longer than %d MiB; is a quote left open?",
+             name_.c_str(), line, (int)(kRecordSizeMax >> 20));
     if (start_ > 0) {
         memmove(&buffer_[0], &buffer_[start_], held);
         start_ = 0;
@@ -33,8 +35,7 @@ bool TextStream::fill(struct tarn_op *op, int64_t line)
 
 void TextStream::skip_bom(struct tarn_op *op)
 {
-    while (end_ - start_ < 3 && fill(op, 1)) {
-    }
+    while (end_ - start_ < 3 && fill(op, 1)) {}
     if (end_ - start_ >= 3 && memcmp(begin(), "\xEF\xBB\xBF", 3) == 0)
         consume(3);
 }
@@ -54,8 +55,9 @@ SchemaPtr input_schema(const struct tarn_field *fields, size_t count)
 }
 
 RowBuilder::RowBuilder(const struct tarn_input_options *options, struct tarn_arena *arena)
-    : fields(copy_fields(options->fields, options->field_count, arena)), field_count(options->field_count),
-      has_op(options->op_column != NULL), op_column(options->op_column == NULL ? "" : options->op_column),
+    : fields(copy_fields(options->fields, options->field_count, arena)),
+      field_count(options->field_count), has_op(options->op_column != NULL),
+      op_column(options->op_column == NULL ? "" : options->op_column),
       only_keys_required(options->only_keys_required)
 {
     for (size_t i = 0; i < field_count; i++) {
@@ -67,8 +69,9 @@ RowBuilder::RowBuilder(const struct tarn_input_options *options, struct tarn_are
 
 int RowBuilder::find(std::string_view name) const
 {
-    auto it = std::lower_bound(names_.begin(), names_.end(), name,
-                               [](const std::pair<std::string, int> &a, std::string_view b) { return a.first < b; });
+    auto it = std::lower_bound(
+        names_.begin(), names_.end(), name,
+        [](const std::pair<std::string, int> &a, std::string_view b) { return a.first < b; });
     return it != names_.end() && it->first == name ? it->second : -1;
 }
 
@@ -79,7 +82,8 @@ std::string RowBuilder::unknown_text(std::string_view name) const
         all.push_back(n.first.c_str());
     std::string wanted(name.substr(0, 200));
     const char *nearest = tarn_nearest(wanted.c_str(), all.data(), all.size());
-    return "the table has no column " + wanted + (nearest == NULL ? "" : std::string("; did you mean ") + nearest + "?");
+    return "the table has no column " + wanted +
+           (nearest == NULL ? "" : std::string("; did you mean ") + nearest + "?");
 }
 
 void RowBuilder::unknown(std::string_view name, const std::string &where) const
@@ -130,25 +134,32 @@ struct tarn_batch *RowBuilder::take()
     arrow::ArrayVector out;
     for (std::unique_ptr<Column> &column : columns_)
         out.push_back(column->finish());
-    out.push_back(arrow::MakeArray(arrow::ArrayData::Make(arrow::int8(), rows, {nullptr, arrow::Buffer::FromVector(std::exchange(kinds_, {}))}, 0)));
+    out.push_back(arrow::MakeArray(arrow::ArrayData::Make(
+        arrow::int8(), rows, {nullptr, arrow::Buffer::FromVector(std::exchange(kinds_, {}))}, 0)));
     kinds_.clear();
     return export_batch(*arrow::RecordBatch::Make(input_schema(fields, field_count), rows, out));
 }
 
 /* --- JSON lines --- */
 
-namespace {
+namespace
+{
 
-class JsonLines : public Input {
-public:
-    JsonLines(const struct tarn_input_options *options, tarn_pull_fn pull, void *arg, BadRows &bad, struct tarn_arena *arena)
+class JsonLines : public Input
+{
+  public:
+    JsonLines(const struct tarn_input_options *options, tarn_pull_fn pull, void *arg, BadRows &bad,
+              struct tarn_arena *arena)
         : rows_(options, arena), json_(json_row_new()), stream_(pull, arg, options->name), bad_(bad)
     {
     }
-    void open(struct tarn_op *op) { stream_.skip_bom(op); }
+    void open(struct tarn_op *op)
+    {
+        stream_.skip_bom(op);
+    }
     struct tarn_batch *next(struct tarn_op *op) override;
 
-private:
+  private:
     bool next_line(struct tarn_op *op, std::string_view *line);
     RowBuilder rows_;
     JsonRowPtr json_;
@@ -163,7 +174,9 @@ bool JsonLines::next_line(struct tarn_op *op, std::string_view *line)
     size_t searched = 0;
     for (;;) {
         size_t held = (size_t)(stream_.end() - stream_.begin());
-        const char *end = held > searched ? (const char *)memchr(stream_.begin() + searched, '\n', held - searched) : NULL;
+        const char *end = held > searched ? (const char *)memchr(stream_.begin() + searched, '\n',
+                                                                 held - searched)
+                                          : NULL;
         if (end != NULL || (stream_.at_end() && held > 0)) {
             size_t size = end == NULL ? held : (size_t)(end - stream_.begin());
             *line = std::string_view(stream_.begin(), size);
@@ -197,8 +210,9 @@ struct tarn_batch *JsonLines::next(struct tarn_op *op)
 
 } // namespace
 
-std::unique_ptr<Input> jsonl_open(struct tarn_op *op, const struct tarn_input_options *options, tarn_pull_fn pull, void *arg,
-                                  BadRows &bad, struct tarn_arena *arena)
+std::unique_ptr<Input> jsonl_open(struct tarn_op *op, const struct tarn_input_options *options,
+                                  tarn_pull_fn pull, void *arg, BadRows &bad,
+                                  struct tarn_arena *arena)
 {
     std::unique_ptr<JsonLines> input(new JsonLines(options, pull, arg, bad, arena));
     input->open(op);

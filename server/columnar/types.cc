@@ -3,18 +3,51 @@
 
 #include <arrow/c/bridge.h>
 
-namespace tarn {
+namespace tarn
+{
 
 const __int128 kPow10[39] = {
 #define P(n) (__int128)n##LL
-    P(1), P(10), P(100), P(1000), P(10000), P(100000), P(1000000), P(10000000), P(100000000), P(1000000000),
-    P(10000000000), P(100000000000), P(1000000000000), P(10000000000000), P(100000000000000),
-    P(1000000000000000), P(10000000000000000), P(100000000000000000), P(1000000000000000000),
+    P(1),
+    P(10),
+    P(100),
+    P(1000),
+    P(10000),
+    P(100000),
+    P(1000000),
+    P(10000000),
+    P(100000000),
+    P(1000000000),
+    P(10000000000),
+    P(100000000000),
+    P(1000000000000),
+    P(10000000000000),
+    P(100000000000000),
+    P(1000000000000000),
+    P(10000000000000000),
+    P(100000000000000000),
+    P(1000000000000000000),
 #define Q(n) (__int128)1000000000000000000LL * n##LL
-    Q(10), Q(100), Q(1000), Q(10000), Q(100000), Q(1000000), Q(10000000), Q(100000000), Q(1000000000),
-    Q(10000000000), Q(100000000000), Q(1000000000000), Q(10000000000000), Q(100000000000000),
-    Q(1000000000000000), Q(10000000000000000), Q(100000000000000000), Q(1000000000000000000),
-    Q(1000000000000000000) * 10, Q(1000000000000000000) * 100,
+    Q(10),
+    Q(100),
+    Q(1000),
+    Q(10000),
+    Q(100000),
+    Q(1000000),
+    Q(10000000),
+    Q(100000000),
+    Q(1000000000),
+    Q(10000000000),
+    Q(100000000000),
+    Q(1000000000000),
+    Q(10000000000000),
+    Q(100000000000000),
+    Q(1000000000000000),
+    Q(10000000000000000),
+    Q(100000000000000000),
+    Q(1000000000000000000),
+    Q(1000000000000000000) * 10,
+    Q(1000000000000000000) * 100,
 #undef P
 #undef Q
 };
@@ -28,7 +61,8 @@ std::string type_text(const struct tarn_type *type)
     return out;
 }
 
-const struct tarn_field *copy_fields(const struct tarn_field *fields, size_t count, struct tarn_arena *arena)
+const struct tarn_field *copy_fields(const struct tarn_field *fields, size_t count,
+                                     struct tarn_arena *arena)
 {
     struct tarn_field *out = (struct tarn_field *)tarn_arena_calloc(arena, count, sizeof *out);
     for (size_t i = 0; i < count; i++) {
@@ -46,7 +80,8 @@ const struct tarn_type *copy_type(const struct tarn_type *type, struct tarn_aren
     struct tarn_type *out = (struct tarn_type *)tarn_arena_calloc(arena, 1, sizeof *out);
     *out = *type;
     out->crs = type->crs.data == NULL ? type->crs : tarn_arena_copy(arena, type->crs);
-    out->algorithm = type->algorithm.data == NULL ? type->algorithm : tarn_arena_copy(arena, type->algorithm);
+    out->algorithm =
+        type->algorithm.data == NULL ? type->algorithm : tarn_arena_copy(arena, type->algorithm);
     out->key = copy_type(type->key, arena);
     out->element = copy_type(type->element, arena);
     out->fields = copy_fields(type->fields, type->field_count, arena);
@@ -61,7 +96,8 @@ bool ticks_from_time(int64_t ms, int32_t ns, int precision, int64_t *out)
     }
     int64_t per_ms = precision <= 6 ? 1000 : 1000000;
     int64_t part = precision <= 6 ? ns / 1000 : ns;
-    if (ms < 0 && part > 0) { /* towards zero first, so that the smallest values don't overflow on the way */
+    if (ms < 0 &&
+        part > 0) { /* towards zero first, so that the smallest values don't overflow on the way */
         ms += 1;
         part -= per_ms;
     }
@@ -77,14 +113,17 @@ void time_from_ticks(int64_t ticks, int precision, int64_t *ms, int32_t *ns)
 
 static arrow::TimeUnit::type unit_of(int precision)
 {
-    return precision <= 3 ? arrow::TimeUnit::MILLI : precision <= 6 ? arrow::TimeUnit::MICRO : arrow::TimeUnit::NANO;
+    return precision <= 3   ? arrow::TimeUnit::MILLI
+           : precision <= 6 ? arrow::TimeUnit::MICRO
+                            : arrow::TimeUnit::NANO;
 }
 
 static TypePtr struct_type(const struct tarn_field *fields, size_t count)
 {
     arrow::FieldVector children;
     for (size_t i = 0; i < count; i++)
-        children.push_back(arrow::field(string_of(fields[i].name), arrow_type(fields[i].type), fields[i].type->nullable));
+        children.push_back(arrow::field(string_of(fields[i].name), arrow_type(fields[i].type),
+                                        fields[i].type->nullable));
     return arrow::struct_(std::move(children));
 }
 
@@ -126,13 +165,16 @@ TypePtr arrow_type(const struct tarn_type *type)
         return arrow::timestamp(unit_of(type->precision), "UTC");
     case TARN_TYPE_ARRAY:
     case TARN_TYPE_VECTOR:
-        return arrow::list(arrow::field("element", arrow_type(type->element), type->element->nullable));
+        return arrow::list(
+            arrow::field("element", arrow_type(type->element), type->element->nullable));
     case TARN_TYPE_MAP:
-        return std::make_shared<arrow::MapType>(arrow::field("key", arrow_type(type->key), false),
-                                                arrow::field("value", arrow_type(type->element), type->element->nullable));
+        return std::make_shared<arrow::MapType>(
+            arrow::field("key", arrow_type(type->key), false),
+            arrow::field("value", arrow_type(type->element), type->element->nullable));
     case TARN_TYPE_MULTISET:
-        return std::make_shared<arrow::MapType>(arrow::field("key", arrow_type(type->element), false),
-                                                arrow::field("value", arrow::int32(), false));
+        return std::make_shared<arrow::MapType>(
+            arrow::field("key", arrow_type(type->element), false),
+            arrow::field("value", arrow::int32(), false));
     case TARN_TYPE_ROW:
         return struct_type(type->fields, type->field_count);
     case TARN_TYPE_VARIANT:
@@ -146,7 +188,8 @@ SchemaPtr arrow_schema(const struct tarn_field *fields, size_t count)
 {
     arrow::FieldVector columns;
     for (size_t i = 0; i < count; i++)
-        columns.push_back(arrow::field(string_of(fields[i].name), arrow_type(fields[i].type), fields[i].type->nullable));
+        columns.push_back(arrow::field(string_of(fields[i].name), arrow_type(fields[i].type),
+                                       fields[i].type->nullable));
     return arrow::schema(std::move(columns));
 }
 
@@ -159,14 +202,15 @@ static struct tarn_type *plain(struct tarn_arena *arena, enum tarn_type_id id, b
     t->nullable = nullable;
     return t;
 }
-static const struct tarn_type *sized(struct tarn_arena *arena, enum tarn_type_id id, bool nullable, int32_t length)
+static const struct tarn_type *sized(struct tarn_arena *arena, enum tarn_type_id id, bool nullable,
+                                     int32_t length)
 {
     struct tarn_type *t = plain(arena, id, nullable);
     t->length = length;
     return t;
 }
-static const struct tarn_type *precise(struct tarn_arena *arena, enum tarn_type_id id, bool nullable, int precision,
-                                       int scale)
+static const struct tarn_type *precise(struct tarn_arena *arena, enum tarn_type_id id,
+                                       bool nullable, int precision, int scale)
 {
     struct tarn_type *t = plain(arena, id, nullable);
     t->precision = precision;
@@ -174,13 +218,13 @@ static const struct tarn_type *precise(struct tarn_arena *arena, enum tarn_type_
     return t;
 }
 
-static const struct tarn_type *infer_nested(const arrow::DataType &type, bool nullable, struct tarn_arena *arena,
-                                            int depth)
+static const struct tarn_type *infer_nested(const arrow::DataType &type, bool nullable,
+                                            struct tarn_arena *arena, int depth)
 {
     if (type.id() == arrow::Type::STRUCT) {
         struct tarn_type *t = plain(arena, TARN_TYPE_ROW, nullable);
-        struct tarn_field *fields =
-            (struct tarn_field *)tarn_arena_calloc(arena, (size_t)type.num_fields(), sizeof *fields);
+        struct tarn_field *fields = (struct tarn_field *)tarn_arena_calloc(
+            arena, (size_t)type.num_fields(), sizeof *fields);
         for (int i = 0; i < type.num_fields(); i++) {
             const arrow::Field &f = *type.field(i);
             fields[i].name = tarn_arena_copy(arena, slice_of(f.name()));
@@ -202,7 +246,8 @@ static const struct tarn_type *infer_nested(const arrow::DataType &type, bool nu
     return t;
 }
 
-const struct tarn_type *infer_type(const arrow::DataType &type, bool nullable, struct tarn_arena *arena, int depth)
+const struct tarn_type *infer_type(const arrow::DataType &type, bool nullable,
+                                   struct tarn_arena *arena, int depth)
 {
     using T = arrow::Type;
     if (depth > TARN_TYPE_DEPTH_MAX)
@@ -217,8 +262,9 @@ const struct tarn_type *infer_type(const arrow::DataType &type, bool nullable, s
     case T::BINARY_VIEW:
         return sized(arena, TARN_TYPE_VARBINARY, nullable, TARN_TYPE_LENGTH_MAX);
     case T::FIXED_SIZE_BINARY:
-        return sized(arena, TARN_TYPE_BINARY, nullable,
-                     std::max(1, static_cast<const arrow::FixedSizeBinaryType &>(type).byte_width()));
+        return sized(
+            arena, TARN_TYPE_BINARY, nullable,
+            std::max(1, static_cast<const arrow::FixedSizeBinaryType &>(type).byte_width()));
     case T::BOOL:
         return plain(arena, TARN_TYPE_BOOLEAN, nullable);
     case T::INT8:
@@ -255,15 +301,19 @@ const struct tarn_type *infer_type(const arrow::DataType &type, bool nullable, s
     }
     case T::TIMESTAMP: {
         const arrow::TimestampType &t = static_cast<const arrow::TimestampType &>(type);
-        int precision = t.unit() == arrow::TimeUnit::SECOND ? 0 : t.unit() == arrow::TimeUnit::MILLI ? 3
-                        : t.unit() == arrow::TimeUnit::MICRO ? 6 : 9;
-        return precise(arena, t.timezone().empty() ? TARN_TYPE_TIMESTAMP : TARN_TYPE_TIMESTAMP_LTZ, nullable,
-                       precision, 0);
+        int precision = t.unit() == arrow::TimeUnit::SECOND  ? 0
+                        : t.unit() == arrow::TimeUnit::MILLI ? 3
+                        : t.unit() == arrow::TimeUnit::MICRO ? 6
+                                                             : 9;
+        return precise(arena, t.timezone().empty() ? TARN_TYPE_TIMESTAMP : TARN_TYPE_TIMESTAMP_LTZ,
+                       nullable, precision, 0);
     }
     case T::DICTIONARY:
-        return infer_type(*static_cast<const arrow::DictionaryType &>(type).value_type(), nullable, arena, depth + 1);
+        return infer_type(*static_cast<const arrow::DictionaryType &>(type).value_type(), nullable,
+                          arena, depth + 1);
     case T::EXTENSION:
-        return infer_type(*static_cast<const arrow::ExtensionType &>(type).storage_type(), nullable, arena, depth + 1);
+        return infer_type(*static_cast<const arrow::ExtensionType &>(type).storage_type(), nullable,
+                          arena, depth + 1);
     case T::STRUCT:
     case T::MAP:
     case T::LIST:
@@ -278,9 +328,11 @@ const struct tarn_type *infer_type(const arrow::DataType &type, bool nullable, s
 
 } // namespace tarn
 
-struct tarn_status *tarn_arrow_schema(const struct tarn_field *fields, size_t count, struct ArrowSchema *out)
+struct tarn_status *tarn_arrow_schema(const struct tarn_field *fields, size_t count,
+                                      struct ArrowSchema *out)
 {
     return tarn::guarded(TARN_INTERNAL, "schema", [&] {
-        tarn::must(arrow::ExportSchema(*tarn::arrow_schema(fields, count), out), TARN_INTERNAL, "schema");
+        tarn::must(arrow::ExportSchema(*tarn::arrow_schema(fields, count), out), TARN_INTERNAL,
+                   "schema");
     });
 }

@@ -3,9 +3,13 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-struct stream { struct tarn_slice text; size_t at, step; };
+struct stream {
+    struct tarn_slice text;
+    size_t at, step;
+};
 
-static struct tarn_status *pull(void *arg, struct tarn_op *op, uint8_t *out, size_t size, size_t *got)
+static struct tarn_status *pull(void *arg, struct tarn_op *op, uint8_t *out, size_t size,
+                                size_t *got)
 {
     struct stream *s = arg;
     size_t n = TARN_MIN(size, s->step);
@@ -26,8 +30,8 @@ static struct tarn_status *push(void *arg, struct tarn_op *op, struct tarn_slice
 }
 
 /* Reads `text` and appends what it holds, printed again, to *out. */
-static struct tarn_status *carry(struct tarn_op *op, struct tarn_input_options *options, struct tarn_slice text, size_t step,
-                                 struct tarn_buf *out)
+static struct tarn_status *carry(struct tarn_op *op, struct tarn_input_options *options,
+                                 struct tarn_slice text, size_t step, struct tarn_buf *out)
 {
     struct stream stream = {text, 0, step};
     struct tarn_input *input = NULL;
@@ -36,9 +40,11 @@ static struct tarn_status *carry(struct tarn_op *op, struct tarn_input_options *
     static const struct tarn_type kind_type = {.id = TARN_TYPE_TINYINT};
     struct tarn_field fields[8];
     memcpy(fields, options->fields, options->field_count * sizeof *fields);
-    fields[options->field_count] = (struct tarn_field){.name = tarn_slice_str("rowkind"), .type = &kind_type};
+    fields[options->field_count] =
+        (struct tarn_field){.name = tarn_slice_str("rowkind"), .type = &kind_type};
     if (s == NULL)
-        s = tarn_output_open(op, options->format, fields, options->field_count + 1, push, out, &output);
+        s = tarn_output_open(op, options->format, fields, options->field_count + 1, push, out,
+                             &output);
     while (s == NULL) {
         struct tarn_batch *batch = NULL;
         s = tarn_input_next(input, op, &batch);
@@ -57,11 +63,14 @@ static struct tarn_status *carry(struct tarn_op *op, struct tarn_input_options *
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct tarn_op op;
-    struct tarn_input_options options = {.format = TARN_DATA_JSONL, .name = "in", .skip_bad_max = 1000000};
+    struct tarn_input_options options = {
+        .format = TARN_DATA_JSONL, .name = "in", .skip_bad_max = 1000000};
     struct tarn_buf whole = {0}, parts = {0};
     tarn_op_init(&op);
-    struct tarn_status *s = tarn_columns_parse(tarn_slice_str("a INT, b STRING, c DECIMAL(10,2), d TIMESTAMP(9), e ARRAY<ROW<x DOUBLE, m MAP<STRING, INT>>>, f MAP<INT, BYTES>"),
-                                               op.arena, &options.fields, &options.field_count);
+    struct tarn_status *s = tarn_columns_parse(
+        tarn_slice_str(
+            "a INT, b STRING, c DECIMAL(10,2), d TIMESTAMP(9), e ARRAY<ROW<x DOUBLE, m MAP<STRING, INT>>>, f MAP<INT, BYTES>"),
+        op.arena, &options.fields, &options.field_count);
     tarn_assert(s == NULL);
     s = carry(&op, &options, tarn_slice_of(data, size), SIZE_MAX, &whole);
     struct tarn_status *again = carry(&op, &options, tarn_slice_of(data, size), 1, &parts);

@@ -5,8 +5,9 @@
 #include "columnar_fixture.h"
 
 /* `lines` of `from`, through format and back as columns `to`. */
-static struct tarn_status *carry(struct tarn_test *t, enum tarn_data_format format, const char *from, const char *lines, const char *to,
-                                 int64_t skip, struct rows *out)
+static struct tarn_status *carry(struct tarn_test *t, enum tarn_data_format format,
+                                 const char *from, const char *lines, const char *to, int64_t skip,
+                                 struct rows *out)
 {
     struct rows in = rows_json(t, from, lines);
     struct tarn_slice bytes = rows_print(t, &in, format);
@@ -23,7 +24,8 @@ static struct tarn_status *carry(struct tarn_test *t, enum tarn_data_format form
 
 static const enum tarn_data_format formats[] = {TARN_DATA_ARROW, TARN_DATA_PARQUET};
 
-static void becomes(struct tarn_test *t, const char *from, const char *lines, const char *to, const char *want)
+static void becomes(struct tarn_test *t, const char *from, const char *lines, const char *to,
+                    const char *want)
 {
     for (size_t i = 0; i < TARN_COUNT_OF(formats); i++) {
         struct rows out;
@@ -33,7 +35,8 @@ static void becomes(struct tarn_test *t, const char *from, const char *lines, co
     }
 }
 
-static void refuses(struct tarn_test *t, const char *from, const char *lines, const char *to, enum tarn_reason reason, const char *part)
+static void refuses(struct tarn_test *t, const char *from, const char *lines, const char *to,
+                    enum tarn_reason reason, const char *part)
 {
     for (size_t i = 0; i < TARN_COUNT_OF(formats); i++) {
         struct rows out;
@@ -44,11 +47,13 @@ static void refuses(struct tarn_test *t, const char *from, const char *lines, co
 
 TARN_TEST(binary_input, takes_every_type_as_it_is)
 {
-    const char *columns = "b BOOLEAN, i TINYINT, l BIGINT NOT NULL, d DECIMAL(38,2), e DECIMAL(5,2), f FLOAT, s STRING, x BYTES, dt DATE, tm TIME(3), t3 TIMESTAMP(3), t6 TIMESTAMP(6), t9 TIMESTAMP(9), z TIMESTAMP_LTZ(6), a ARRAY<STRING>, m MAP<STRING, INT>, r ROW<p INT, q ARRAY<INT>>";
-    becomes(t, columns,
-            "{\"b\": true, \"i\": -5, \"l\": 12, \"d\": -1.50, \"e\": 1.25, \"f\": 1.5, \"s\": \"x\", \"x\": \"AAE=\", \"dt\": \"1969-12-31\", \"tm\": \"12:00:00\", \"t3\": \"1969-12-31 23:59:59.5\", \"t6\": \"2026-01-31 10:00:00.000001\", \"t9\": \"1969-12-31 23:59:59.999999999\", \"z\": \"2026-01-31 10:00:00\", \"a\": [\"\", null], \"m\": {\"k\": 1}, \"r\": {\"p\": null, \"q\": [1, null]}}\n"
-            "{\"b\": null, \"i\": null, \"l\": 0, \"d\": null, \"e\": null, \"f\": null, \"s\": null, \"x\": null, \"dt\": null, \"tm\": null, \"t3\": null, \"t6\": null, \"t9\": null, \"z\": null, \"a\": null, \"m\": null, \"r\": null}\n",
-            columns, NULL);
+    const char *columns =
+        "b BOOLEAN, i TINYINT, l BIGINT NOT NULL, d DECIMAL(38,2), e DECIMAL(5,2), f FLOAT, s STRING, x BYTES, dt DATE, tm TIME(3), t3 TIMESTAMP(3), t6 TIMESTAMP(6), t9 TIMESTAMP(9), z TIMESTAMP_LTZ(6), a ARRAY<STRING>, m MAP<STRING, INT>, r ROW<p INT, q ARRAY<INT>>";
+    becomes(
+        t, columns,
+        "{\"b\": true, \"i\": -5, \"l\": 12, \"d\": -1.50, \"e\": 1.25, \"f\": 1.5, \"s\": \"x\", \"x\": \"AAE=\", \"dt\": \"1969-12-31\", \"tm\": \"12:00:00\", \"t3\": \"1969-12-31 23:59:59.5\", \"t6\": \"2026-01-31 10:00:00.000001\", \"t9\": \"1969-12-31 23:59:59.999999999\", \"z\": \"2026-01-31 10:00:00\", \"a\": [\"\", null], \"m\": {\"k\": 1}, \"r\": {\"p\": null, \"q\": [1, null]}}\n"
+        "{\"b\": null, \"i\": null, \"l\": 0, \"d\": null, \"e\": null, \"f\": null, \"s\": null, \"x\": null, \"dt\": null, \"tm\": null, \"t3\": null, \"t6\": null, \"t9\": null, \"z\": null, \"a\": null, \"m\": null, \"r\": null}\n",
+        columns, NULL);
 }
 
 TARN_TEST(binary_input, converts_what_fits)
@@ -56,51 +61,68 @@ TARN_TEST(binary_input, converts_what_fits)
     becomes(t, "a BIGINT", "{\"a\": 7}\n", "b STRING, a TINYINT", "{\"b\": null, \"a\": 7}\n");
     becomes(t, "a TINYINT", "{\"a\": -7}\n", "a DECIMAL(4,1)", "{\"a\": -7.0}\n");
     becomes(t, "a DECIMAL(20,4)", "{\"a\": 1.2500}\n", "a DECIMAL(3,2)", "{\"a\": 1.25}\n");
-    becomes(t, "a TIMESTAMP(6)", "{\"a\": \"1969-12-31 23:59:59.25\"}\n", "a TIMESTAMP(2)", "{\"a\": \"1969-12-31 23:59:59.25\"}\n");
-    becomes(t, "a TIMESTAMP(3)", "{\"a\": \"1969-12-31 23:59:59.25\"}\n", "a TIMESTAMP(9)", "{\"a\": \"1969-12-31 23:59:59.25\"}\n");
+    becomes(t, "a TIMESTAMP(6)", "{\"a\": \"1969-12-31 23:59:59.25\"}\n", "a TIMESTAMP(2)",
+            "{\"a\": \"1969-12-31 23:59:59.25\"}\n");
+    becomes(t, "a TIMESTAMP(3)", "{\"a\": \"1969-12-31 23:59:59.25\"}\n", "a TIMESTAMP(9)",
+            "{\"a\": \"1969-12-31 23:59:59.25\"}\n");
     becomes(t, "a DOUBLE", "{\"a\": 0.5}\n", "a FLOAT", "{\"a\": 0.5}\n");
     becomes(t, "a BIGINT", "{\"a\": 7}\n", "a DOUBLE", "{\"a\": 7}\n");
 }
 
 TARN_TEST(binary_input, names_rows_that_do_not_fit)
 {
-    refuses(t, "a BIGINT", "{\"a\": 7}\n{\"a\": 2147483648}\n", "a INT", TARN_ROW_INVALID, "in:2: a: the number is out of the type's range");
-    refuses(t, "a DECIMAL(20,4)", "{\"a\": 1.2345}\n", "a DECIMAL(10,2)", TARN_ROW_INVALID, "scale");
-    refuses(t, "a DECIMAL(20,0)", "{\"a\": 12345}\n", "a DECIMAL(4,0)", TARN_ROW_INVALID, "precision");
-    refuses(t, "a TIMESTAMP(6)", "{\"a\": \"2026-01-31 00:00:00.000001\"}\n", "a TIMESTAMP(3)", TARN_ROW_INVALID, "more digits");
-    refuses(t, "a TIMESTAMP(3)", "{\"a\": \"2026-01-31 00:00:00.123\"}\n", "a TIMESTAMP(1)", TARN_ROW_INVALID, "more digits");
-    refuses(t, "a TIMESTAMP(3)", "{\"a\": \"3000-01-31 00:00:00\"}\n", "a TIMESTAMP(9)", TARN_ROW_INVALID, "out of the type's range");
+    refuses(t, "a BIGINT", "{\"a\": 7}\n{\"a\": 2147483648}\n", "a INT", TARN_ROW_INVALID,
+            "in:2: a: the number is out of the type's range");
+    refuses(t, "a DECIMAL(20,4)", "{\"a\": 1.2345}\n", "a DECIMAL(10,2)", TARN_ROW_INVALID,
+            "scale");
+    refuses(t, "a DECIMAL(20,0)", "{\"a\": 12345}\n", "a DECIMAL(4,0)", TARN_ROW_INVALID,
+            "precision");
+    refuses(t, "a TIMESTAMP(6)", "{\"a\": \"2026-01-31 00:00:00.000001\"}\n", "a TIMESTAMP(3)",
+            TARN_ROW_INVALID, "more digits");
+    refuses(t, "a TIMESTAMP(3)", "{\"a\": \"2026-01-31 00:00:00.123\"}\n", "a TIMESTAMP(1)",
+            TARN_ROW_INVALID, "more digits");
+    refuses(t, "a TIMESTAMP(3)", "{\"a\": \"3000-01-31 00:00:00\"}\n", "a TIMESTAMP(9)",
+            TARN_ROW_INVALID, "out of the type's range");
     refuses(t, "a DOUBLE", "{\"a\": 0.1}\n", "a FLOAT", TARN_ROW_INVALID, "double precision");
     refuses(t, "a STRING", "{\"a\": \"abc\"}\n", "a VARCHAR(2)", TARN_ROW_INVALID, "longer");
     refuses(t, "a INT", "{\"a\": null}\n", "a INT NOT NULL", TARN_ROW_INVALID, "in:1: a: NOT NULL");
-    refuses(t, "a ARRAY<BIGINT>", "{\"a\": []}\n{\"a\": [1, 2]}\n{\"a\": [3, 4294967296]}\n", "a ARRAY<INT>", TARN_ROW_INVALID, "in:3: a");
-    refuses(t, "a ARRAY<INT>", "{\"a\": [1]}\n{\"a\": [2, null]}\n", "a ARRAY<INT NOT NULL>", TARN_ROW_INVALID, "in:2: a");
+    refuses(t, "a ARRAY<BIGINT>", "{\"a\": []}\n{\"a\": [1, 2]}\n{\"a\": [3, 4294967296]}\n",
+            "a ARRAY<INT>", TARN_ROW_INVALID, "in:3: a");
+    refuses(t, "a ARRAY<INT>", "{\"a\": [1]}\n{\"a\": [2, null]}\n", "a ARRAY<INT NOT NULL>",
+            TARN_ROW_INVALID, "in:2: a");
 }
 
 TARN_TEST(binary_input, refuses_other_types_and_columns)
 {
     refuses(t, "a STRING", "{\"a\": \"1\"}\n", "a INT", TARN_INPUT_MALFORMED, "column a: holds");
-    refuses(t, "a BYTES", "{\"a\": \"AA==\"}\n", "a STRING", TARN_INPUT_MALFORMED, "column a: holds");
+    refuses(t, "a BYTES", "{\"a\": \"AA==\"}\n", "a STRING", TARN_INPUT_MALFORMED,
+            "column a: holds");
     refuses(t, "a INT", "{\"a\": 1}\n", "a ARRAY<INT>", TARN_INPUT_MALFORMED, "column a: holds");
     refuses(t, "nam INT", "{\"nam\": 1}\n", "name INT", TARN_COLUMN_NOT_FOUND, "did you mean name");
-    refuses(t, "a INT", "{\"a\": 1}\n", "a INT, k INT NOT NULL", TARN_COLUMN_NOT_FOUND, "column k, which is NOT NULL");
-    refuses(t, "r ROW<x INT, y INT>", "{\"r\": {\"x\": 1, \"y\": 2}}\n", "r ROW<x INT>", TARN_COLUMN_NOT_FOUND, "no field y");
+    refuses(t, "a INT", "{\"a\": 1}\n", "a INT, k INT NOT NULL", TARN_COLUMN_NOT_FOUND,
+            "column k, which is NOT NULL");
+    refuses(t, "r ROW<x INT, y INT>", "{\"r\": {\"x\": 1, \"y\": 2}}\n", "r ROW<x INT>",
+            TARN_COLUMN_NOT_FOUND, "no field y");
 }
 
 TARN_TEST(binary_input, leaves_bad_rows_out)
 {
     for (size_t i = 0; i < TARN_COUNT_OF(formats); i++) {
         struct rows out;
-        expect_ok(carry(t, formats[i], "a BIGINT, s ARRAY<STRING>", "{\"a\": 1, \"s\": [\"x\"]}\n{\"a\": 300, \"s\": [\"y\"]}\n{\"a\": 3, \"s\": [\"z\", null]}\n",
-                        "a TINYINT, s ARRAY<STRING>", 1, &out));
-        expect_slice(rows_print(t, &out, TARN_DATA_JSONL), "{\"a\": 1, \"s\": [\"x\"]}\n{\"a\": 3, \"s\": [\"z\", null]}\n");
+        expect_ok(carry(
+            t, formats[i], "a BIGINT, s ARRAY<STRING>",
+            "{\"a\": 1, \"s\": [\"x\"]}\n{\"a\": 300, \"s\": [\"y\"]}\n{\"a\": 3, \"s\": [\"z\", null]}\n",
+            "a TINYINT, s ARRAY<STRING>", 1, &out));
+        expect_slice(rows_print(t, &out, TARN_DATA_JSONL),
+                     "{\"a\": 1, \"s\": [\"x\"]}\n{\"a\": 3, \"s\": [\"z\", null]}\n");
         rows_clear(&out);
     }
 }
 
 TARN_TEST(binary_input, reads_row_kinds)
 {
-    struct rows in = rows_json(t, "a INT, op STRING", "{\"a\": 1, \"op\": \"-D\"}\n{\"a\": 2, \"op\": \"+U\"}\n");
+    struct rows in = rows_json(t, "a INT, op STRING",
+                               "{\"a\": 1, \"op\": \"-D\"}\n{\"a\": 2, \"op\": \"+U\"}\n");
     struct tarn_slice bytes = rows_print(t, &in, TARN_DATA_ARROW);
     struct rows out = rows_of(t, "a INT");
     struct tarn_input_options options = options_of(&out, TARN_DATA_ARROW);
@@ -114,7 +136,8 @@ TARN_TEST(binary_input, reads_row_kinds)
 
 TARN_TEST(binary_input, infers_columns)
 {
-    const char *columns = "`b` BOOLEAN, `i` TINYINT, `l` BIGINT NOT NULL, `d` DECIMAL(38, 2), `f` FLOAT, `s` STRING, `x` BYTES, `dt` DATE, `tm` TIME(3), `t3` TIMESTAMP(3), `t9` TIMESTAMP(9), `z` TIMESTAMP(6) WITH LOCAL TIME ZONE, `a` ARRAY<STRING>, `m` MAP<STRING NOT NULL, INT>, `r` ROW<`p` INT, `q` ARRAY<INT NOT NULL>>";
+    const char *columns =
+        "`b` BOOLEAN, `i` TINYINT, `l` BIGINT NOT NULL, `d` DECIMAL(38, 2), `f` FLOAT, `s` STRING, `x` BYTES, `dt` DATE, `tm` TIME(3), `t3` TIMESTAMP(3), `t9` TIMESTAMP(9), `z` TIMESTAMP(6) WITH LOCAL TIME ZONE, `a` ARRAY<STRING>, `m` MAP<STRING NOT NULL, INT>, `r` ROW<`p` INT, `q` ARRAY<INT NOT NULL>>";
     struct rows in = rows_of(t, columns);
     const char *path = tarn_arena_printf(t->arena, "%s/in", tarn_test_dir(t));
     for (size_t i = 0; i < TARN_COUNT_OF(formats); i++) {
@@ -131,13 +154,16 @@ TARN_TEST(binary_input, infers_columns)
             expect_str(tarn_buf_cstr(&got), tarn_buf_cstr(&want));
         }
     }
-    expect_status(tarn_input_infer(t->op, TARN_DATA_CSV, path, t->arena, NULL, NULL), TARN_UNIMPLEMENTED, "--columns");
+    expect_status(tarn_input_infer(t->op, TARN_DATA_CSV, path, t->arena, NULL, NULL),
+                  TARN_UNIMPLEMENTED, "--columns");
 }
 
 TARN_TEST(binary_input, damaged_streams_are_errors_not_crashes)
 {
     const char *columns = "l BIGINT NOT NULL, s STRING, a ARRAY<STRING>, m MAP<STRING, INT>";
-    struct rows in = rows_json(t, columns, "{\"l\": 1, \"s\": \"x\", \"a\": [\"p\", \"q\"], \"m\": {\"k\": 1}}\n{\"l\": 2, \"s\": \"yy\", \"a\": [], \"m\": null}\n");
+    struct rows in = rows_json(
+        t, columns,
+        "{\"l\": 1, \"s\": \"x\", \"a\": [\"p\", \"q\"], \"m\": {\"k\": 1}}\n{\"l\": 2, \"s\": \"yy\", \"a\": [], \"m\": null}\n");
     struct tarn_slice whole = rows_print(t, &in, TARN_DATA_ARROW);
     uint8_t *bytes = (uint8_t *)whole.data;
     struct rows out = rows_of(t, columns);

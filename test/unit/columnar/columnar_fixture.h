@@ -19,7 +19,8 @@ struct text_stream {
     size_t at, step; /* bytes a pull, 0: all */
 };
 
-static inline struct tarn_status *text_pull(void *arg, struct tarn_op *op, uint8_t *out, size_t size, size_t *got)
+static inline struct tarn_status *text_pull(void *arg, struct tarn_op *op, uint8_t *out,
+                                            size_t size, size_t *got)
 {
     struct text_stream *s = arg;
     size_t n = TARN_MIN(size, s->text.size - s->at);
@@ -65,12 +66,15 @@ static inline void drop_last(struct tarn_batch *b)
     b->column_count--;
 }
 
-static inline struct tarn_status *rows_read(struct tarn_test *t, struct rows *r, const struct tarn_input_options *options,
-                                            const char *path, struct tarn_slice text, size_t step, bool keep_kinds)
+static inline struct tarn_status *rows_read(struct tarn_test *t, struct rows *r,
+                                            const struct tarn_input_options *options,
+                                            const char *path, struct tarn_slice text, size_t step,
+                                            bool keep_kinds)
 {
     struct text_stream stream = {text, 0, step};
     struct tarn_input *input = NULL;
-    struct tarn_status *s = tarn_input_open(t->op, options, path, path == NULL ? text_pull : NULL, &stream, &input);
+    struct tarn_status *s =
+        tarn_input_open(t->op, options, path, path == NULL ? text_pull : NULL, &stream, &input);
     while (s == TARN_OK) {
         struct tarn_batch *batch = NULL;
         s = tarn_input_next(input, t->op, &batch);
@@ -85,9 +89,11 @@ static inline struct tarn_status *rows_read(struct tarn_test *t, struct rows *r,
     return s;
 }
 
-static inline struct tarn_input_options options_of(const struct rows *r, enum tarn_data_format format)
+static inline struct tarn_input_options options_of(const struct rows *r,
+                                                   enum tarn_data_format format)
 {
-    return (struct tarn_input_options){.format = format, .name = "in", .fields = r->fields, .field_count = r->field_count};
+    return (struct tarn_input_options){
+        .format = format, .name = "in", .fields = r->fields, .field_count = r->field_count};
 }
 
 /* Rows from JSON lines; fails the test when one is bad. */
@@ -100,7 +106,8 @@ static inline struct rows rows_json(struct tarn_test *t, const char *columns, co
 }
 
 /* Rows in some format; lies in the arena. */
-static inline struct tarn_slice rows_print(struct tarn_test *t, const struct rows *r, enum tarn_data_format format)
+static inline struct tarn_slice rows_print(struct tarn_test *t, const struct rows *r,
+                                           enum tarn_data_format format)
 {
     struct tarn_buf out = {0};
     struct tarn_output *output = NULL;
@@ -114,13 +121,17 @@ static inline struct tarn_slice rows_print(struct tarn_test *t, const struct row
     return text;
 }
 
-static inline struct tarn_status *file_write(struct tarn_test *t, struct tarn_store *store, const char *key, const struct rows *r,
-                                             const char *compression, struct tarn_file_result *result)
+static inline struct tarn_status *file_write(struct tarn_test *t, struct tarn_store *store,
+                                             const char *key, const struct rows *r,
+                                             const char *compression,
+                                             struct tarn_file_result *result)
 {
-    struct tarn_column_write *columns = tarn_arena_calloc(t->arena, r->field_count, sizeof *columns);
+    struct tarn_column_write *columns =
+        tarn_arena_calloc(t->arena, r->field_count, sizeof *columns);
     struct tarn_file_writer *writer = NULL;
     for (size_t i = 0; i < r->field_count; i++)
-        columns[i] = (struct tarn_column_write){r->fields[i].name, r->fields[i].id, r->fields[i].type};
+        columns[i] =
+            (struct tarn_column_write){r->fields[i].name, r->fields[i].id, r->fields[i].type};
     struct tarn_file_write spec = {"parquet", compression, 1, 0, columns, r->field_count};
     TARN_TRY(tarn_file_writer_open(store, t->op, key, &spec, &writer));
     for (size_t i = 0; i < r->count; i++) {
@@ -134,13 +145,15 @@ static inline struct tarn_status *file_write(struct tarn_test *t, struct tarn_st
 }
 
 /* Reads `key`, written with the columns of `old`, as those of `r` (by name). */
-static inline struct tarn_status *file_read(struct tarn_test *t, struct tarn_store *store, const char *key, const struct rows *old,
-                                            struct rows *r, int64_t begin, int64_t end)
+static inline struct tarn_status *file_read(struct tarn_test *t, struct tarn_store *store,
+                                            const char *key, const struct rows *old, struct rows *r,
+                                            int64_t begin, int64_t end)
 {
     struct tarn_column_read *columns = tarn_arena_calloc(t->arena, r->field_count, sizeof *columns);
     struct tarn_source *source = NULL;
     for (size_t i = 0; i < r->field_count; i++) {
-        columns[i] = (struct tarn_column_read){r->fields[i].name, r->fields[i].type, r->fields[i].type};
+        columns[i] =
+            (struct tarn_column_read){r->fields[i].name, r->fields[i].type, r->fields[i].type};
         for (size_t j = 0; j < old->field_count; j++)
             if (tarn_slice_equal(old->fields[j].name, r->fields[i].name))
                 columns[i].file_type = old->fields[j].type;

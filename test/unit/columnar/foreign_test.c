@@ -27,22 +27,29 @@ static void holds(struct tarn_test *t, const char *name, const char *columns, co
 
 static void foreign(struct tarn_test *t, const char *name)
 {
-    holds(t, name, "dict STRING, large STRING, fixed BINARY(4), u8 SMALLINT, u32 BIGINT",
-          "{\"dict\": \"x\", \"large\": \"y\", \"fixed\": \"YWJjZA==\", \"u8\": 255, \"u32\": 4294967295}\n"
-          "{\"dict\": null, \"large\": null, \"fixed\": null, \"u8\": null, \"u32\": null}\n");
-    holds(t, name, "s TIMESTAMP_LTZ(0), ms TIMESTAMP(9), tus TIME(3), dec DECIMAL(9,2), dec20 DECIMAL(20,2)",
-          "{\"s\": \"1969-12-31 23:59:59\", \"ms\": \"1969-12-31 23:59:59.999\", \"tus\": \"12:00:00\", \"dec\": -1.25, \"dec20\": -123456789012345678.25}\n"
-          "{\"s\": null, \"ms\": null, \"tus\": null, \"dec\": null, \"dec20\": null}\n");
-    holds(t, name, "biglist ARRAY<STRING>, three ARRAY<INT>, map MAP<STRING, BIGINT>, row ROW<a STRING, b INT, c DATE>, nothing DOUBLE",
-          "{\"biglist\": [\"p\", null], \"three\": [1, 2, 3], \"map\": {\"k\": 1}, \"row\": {\"a\": \"s\", \"b\": 1, \"c\": null}, \"nothing\": null}\n"
-          "{\"biglist\": null, \"three\": null, \"map\": null, \"row\": null, \"nothing\": null}\n");
+    holds(
+        t, name, "dict STRING, large STRING, fixed BINARY(4), u8 SMALLINT, u32 BIGINT",
+        "{\"dict\": \"x\", \"large\": \"y\", \"fixed\": \"YWJjZA==\", \"u8\": 255, \"u32\": 4294967295}\n"
+        "{\"dict\": null, \"large\": null, \"fixed\": null, \"u8\": null, \"u32\": null}\n");
+    holds(
+        t, name,
+        "s TIMESTAMP_LTZ(0), ms TIMESTAMP(9), tus TIME(3), dec DECIMAL(9,2), dec20 DECIMAL(20,2)",
+        "{\"s\": \"1969-12-31 23:59:59\", \"ms\": \"1969-12-31 23:59:59.999\", \"tus\": \"12:00:00\", \"dec\": -1.25, \"dec20\": -123456789012345678.25}\n"
+        "{\"s\": null, \"ms\": null, \"tus\": null, \"dec\": null, \"dec20\": null}\n");
+    holds(
+        t, name,
+        "biglist ARRAY<STRING>, three ARRAY<INT>, map MAP<STRING, BIGINT>, row ROW<a STRING, b INT, c DATE>, nothing DOUBLE",
+        "{\"biglist\": [\"p\", null], \"three\": [1, 2, 3], \"map\": {\"k\": 1}, \"row\": {\"a\": \"s\", \"b\": 1, \"c\": null}, \"nothing\": null}\n"
+        "{\"biglist\": null, \"three\": null, \"map\": null, \"row\": null, \"nothing\": null}\n");
 }
 
 TARN_TEST(foreign, reads_page_version_2)
 {
     foreign(t, "foreign");
-    holds(t, "foreign", "ns TIMESTAMP(9)", "{\"ns\": \"1969-12-31 23:59:59.999999999\"}\n{\"ns\": null}\n");
-    holds(t, "foreign", "ns TIMESTAMP(3)", "{\"ns\": \"1969-12-31 23:59:59.999\"}\n{\"ns\": null}\n");
+    holds(t, "foreign", "ns TIMESTAMP(9)",
+          "{\"ns\": \"1969-12-31 23:59:59.999999999\"}\n{\"ns\": null}\n");
+    holds(t, "foreign", "ns TIMESTAMP(3)",
+          "{\"ns\": \"1969-12-31 23:59:59.999\"}\n{\"ns\": null}\n");
 }
 
 TARN_TEST(foreign, reads_format_version_1)
@@ -52,11 +59,12 @@ TARN_TEST(foreign, reads_format_version_1)
 
 TARN_TEST(foreign, reads_int96)
 {
-    holds(t, "int96", "t TIMESTAMP(9), l ARRAY<TIMESTAMP(9)>",
-          "{\"t\": \"1969-12-31 23:59:59.999999999\", \"l\": [\"1969-12-31 23:59:59.999999999\", null]}\n"
-          "{\"t\": \"2026-01-31 12:00:00.123456789\", \"l\": []}\n"
-          "{\"t\": null, \"l\": null}\n"
-          "{\"t\": \"1969-12-31 00:00:00\", \"l\": [\"1970-01-01 00:00:00.000000001\"]}\n");
+    holds(
+        t, "int96", "t TIMESTAMP(9), l ARRAY<TIMESTAMP(9)>",
+        "{\"t\": \"1969-12-31 23:59:59.999999999\", \"l\": [\"1969-12-31 23:59:59.999999999\", null]}\n"
+        "{\"t\": \"2026-01-31 12:00:00.123456789\", \"l\": []}\n"
+        "{\"t\": null, \"l\": null}\n"
+        "{\"t\": \"1969-12-31 00:00:00\", \"l\": [\"1970-01-01 00:00:00.000000001\"]}\n");
 }
 
 TARN_TEST(foreign, refuses_times_it_cannot_hold)

@@ -20,26 +20,33 @@ static void refuses(struct tarn_test *t, const char *columns, const char *text, 
 {
     struct rows r = rows_of(t, columns);
     struct tarn_input_options options = options_of(&r, TARN_DATA_JSONL);
-    expect_status(rows_read(t, &r, &options, NULL, tarn_slice_str(text), 2, false), TARN_ROW_INVALID, part);
+    expect_status(rows_read(t, &r, &options, NULL, tarn_slice_str(text), 2, false),
+                  TARN_ROW_INVALID, part);
     rows_clear(&r);
 }
 
 TARN_TEST(jsonl, keeps_decimals_exact)
 {
-    reads(t, "d DECIMAL(20,2), l BIGINT, f DOUBLE", "{\"d\": 123456789012345678.25, \"l\": \"9223372036854775807\", \"f\": 0.1}\n{\"d\":\"0.1\",\"l\":-9223372036854775808}",
-          "{\"d\": 123456789012345678.25, \"l\": 9223372036854775807, \"f\": 0.1}\n{\"d\": 0.10, \"l\": -9223372036854775808, \"f\": null}\n");
+    reads(
+        t, "d DECIMAL(20,2), l BIGINT, f DOUBLE",
+        "{\"d\": 123456789012345678.25, \"l\": \"9223372036854775807\", \"f\": 0.1}\n{\"d\":\"0.1\",\"l\":-9223372036854775808}",
+        "{\"d\": 123456789012345678.25, \"l\": 9223372036854775807, \"f\": 0.1}\n{\"d\": 0.10, \"l\": -9223372036854775808, \"f\": null}\n");
 }
 
 TARN_TEST(jsonl, skips_blank_lines_and_takes_any_order)
 {
-    reads(t, "a INT, b STRING", "\xEF\xBB\xBF\n  \r\n{ \"b\" : \"x\\u00e4\\n\" , \"a\" : 1 }\r\n\n", "{\"a\": 1, \"b\": \"x\xc3\xa4\\u000a\"}\n");
+    reads(t, "a INT, b STRING", "\xEF\xBB\xBF\n  \r\n{ \"b\" : \"x\\u00e4\\n\" , \"a\" : 1 }\r\n\n",
+          "{\"a\": 1, \"b\": \"x\xc3\xa4\\u000a\"}\n");
     reads(t, "a INT", "", "");
-    reads(t, "b BOOLEAN", "{\"b\": true}\n{\"b\": \"false\"}\n{}\n", "{\"b\": true}\n{\"b\": false}\n{\"b\": null}\n");
+    reads(t, "b BOOLEAN", "{\"b\": true}\n{\"b\": \"false\"}\n{}\n",
+          "{\"b\": true}\n{\"b\": false}\n{\"b\": null}\n");
 }
 
 TARN_TEST(jsonl, takes_maps_as_objects_or_pairs)
 {
-    reads(t, "m MAP<STRING, INT>, n MAP<INT, STRING>", "{\"m\": [[\"a\", 1]], \"n\": [[1, \"x\"], [\"2\", null]]}\n", "{\"m\": {\"a\": 1}, \"n\": [[1, \"x\"], [2, null]]}\n");
+    reads(t, "m MAP<STRING, INT>, n MAP<INT, STRING>",
+          "{\"m\": [[\"a\", 1]], \"n\": [[1, \"x\"], [\"2\", null]]}\n",
+          "{\"m\": {\"a\": 1}, \"n\": [[1, \"x\"], [2, null]]}\n");
     refuses(t, "m MAP<STRING, INT>", "{\"m\": {\"a\": 1, \"a\": 2}}\n", "twice");
     refuses(t, "m MAP<INT, INT>", "{\"m\": {\"1\": 1}}\n", "expected an array of pairs");
     refuses(t, "m MAP<INT, INT>", "{\"m\": [[null, 1]]}\n", "null key");
@@ -60,7 +67,8 @@ TARN_TEST(jsonl, names_what_is_wrong)
     refuses(t, "a INT", "{\"a\": \n", "not JSON");
     refuses(t, "a STRING", "{\"a\": \"\xff\"}\n", "not JSON");
     refuses(t, "a ARRAY<INT NOT NULL>", "{\"a\": [1, null]}\n", "NOT NULL");
-    refuses(t, "r ROW<x INT, y INT NOT NULL>", "{\"r\": {\"x\": 1}}\n", "field y is NOT NULL and missing");
+    refuses(t, "r ROW<x INT, y INT NOT NULL>", "{\"r\": {\"x\": 1}}\n",
+            "field y is NOT NULL and missing");
     refuses(t, "r ROW<x INT>", "{\"r\": {\"z\": 1}}\n", "no field z");
     refuses(t, "r ROW<x INT>", "{\"r\": {\"x\": 1, \"x\": 2}}\n", "twice");
     refuses(t, "r ROW<x INT>", "{\"r\": 5}\n", "expected an object");
@@ -78,18 +86,23 @@ TARN_TEST(jsonl, bounds_the_depth)
 
 TARN_TEST(jsonl, takes_back_the_half_of_a_bad_line)
 {
-    struct rows r = rows_of(t, "a ARRAY<ROW<x INT, l ARRAY<STRING>>>, m MAP<STRING, ARRAY<INT>>, s STRING");
+    struct rows r =
+        rows_of(t, "a ARRAY<ROW<x INT, l ARRAY<STRING>>>, m MAP<STRING, ARRAY<INT>>, s STRING");
     struct tarn_input_options options = options_of(&r, TARN_DATA_JSONL);
     options.skip_bad_max = 3;
-    expect_ok(rows_read(t, &r, &options, NULL,
-                        tarn_slice_str("{\"a\": [{\"x\": 1, \"l\": [\"p\"]}], \"m\": {\"k\": [1]}, \"s\": \"one\"}\n"
-                                       "{\"s\": \"bad\", \"m\": {\"k\": [1, 2]}, \"a\": [{\"x\": 2, \"l\": [\"q\", 5]}]}\n"
-                                       "{\"a\": [{\"x\": 2, \"l\": [\"q\"]}, {\"x\": \"z\"}]}\n"
-                                       "{\"m\": {\"k\": [1, 2], \"j\": [\"v\"]}}\n"
-                                       "{\"a\": [{\"x\": 3, \"l\": [\"r\", null]}], \"m\": {\"k\": [4]}, \"s\": \"two\"}\n"),
-                        0, false));
-    expect_slice(rows_print(t, &r, TARN_DATA_JSONL), "{\"a\": [{\"x\": 1, \"l\": [\"p\"]}], \"m\": {\"k\": [1]}, \"s\": \"one\"}\n"
-                                                     "{\"a\": [{\"x\": 3, \"l\": [\"r\", null]}], \"m\": {\"k\": [4]}, \"s\": \"two\"}\n");
+    expect_ok(rows_read(
+        t, &r, &options, NULL,
+        tarn_slice_str(
+            "{\"a\": [{\"x\": 1, \"l\": [\"p\"]}], \"m\": {\"k\": [1]}, \"s\": \"one\"}\n"
+            "{\"s\": \"bad\", \"m\": {\"k\": [1, 2]}, \"a\": [{\"x\": 2, \"l\": [\"q\", 5]}]}\n"
+            "{\"a\": [{\"x\": 2, \"l\": [\"q\"]}, {\"x\": \"z\"}]}\n"
+            "{\"m\": {\"k\": [1, 2], \"j\": [\"v\"]}}\n"
+            "{\"a\": [{\"x\": 3, \"l\": [\"r\", null]}], \"m\": {\"k\": [4]}, \"s\": \"two\"}\n"),
+        0, false));
+    expect_slice(
+        rows_print(t, &r, TARN_DATA_JSONL),
+        "{\"a\": [{\"x\": 1, \"l\": [\"p\"]}], \"m\": {\"k\": [1]}, \"s\": \"one\"}\n"
+        "{\"a\": [{\"x\": 3, \"l\": [\"r\", null]}], \"m\": {\"k\": [4]}, \"s\": \"two\"}\n");
     rows_clear(&r);
 }
 
@@ -98,12 +111,18 @@ TARN_TEST(jsonl, reads_row_kinds)
     struct rows r = rows_of(t, "a INT");
     struct tarn_input_options options = options_of(&r, TARN_DATA_JSONL);
     options.op_column = "rowkind";
-    expect_ok(rows_read(t, &r, &options, NULL, tarn_slice_str("{\"rowkind\": \"-D\", \"a\": 1}\n{\"a\": 2, \"rowkind\": \"+I\"}\n"), 0, true));
+    expect_ok(rows_read(
+        t, &r, &options, NULL,
+        tarn_slice_str("{\"rowkind\": \"-D\", \"a\": 1}\n{\"a\": 2, \"rowkind\": \"+I\"}\n"), 0,
+        true));
     const int8_t *kinds = r.batches[0]->array.children[1]->buffers[1];
     expect_true(kinds[0] == 3 && kinds[1] == 0);
     rows_clear(&r);
-    expect_status(rows_read(t, &r, &options, NULL, tarn_slice_str("{\"a\": 2}\n"), 0, true), TARN_ROW_INVALID, "rowkind");
-    expect_status(rows_read(t, &r, &options, NULL, tarn_slice_str("{\"a\": 2, \"rowkind\": 1}\n"), 0, true), TARN_ROW_INVALID, "rowkind");
+    expect_status(rows_read(t, &r, &options, NULL, tarn_slice_str("{\"a\": 2}\n"), 0, true),
+                  TARN_ROW_INVALID, "rowkind");
+    expect_status(
+        rows_read(t, &r, &options, NULL, tarn_slice_str("{\"a\": 2, \"rowkind\": 1}\n"), 0, true),
+        TARN_ROW_INVALID, "rowkind");
 }
 
 TARN_TEST(jsonl, gives_batches_of_bounded_size)
