@@ -132,7 +132,7 @@ static struct tarn_status *start(struct compaction *c, const struct tarn_compact
     TARN_TRY(tarn_table_look(c->op, c->table, &view));
     TARN_TRY(tarn_options_check_write(&view->options));
     TARN_TRY(tarn_options_check_merge(&view->options));
-    struct tarn_value *prefix;
+    struct tarn_value *prefix = NULL;
     TARN_TRY(make_prefix(c->op, &view->schema, request, &prefix));
     struct tarn_compact_order order = {c->table, request->full, request->dry_run, prefix,
                                        request->partition_count};

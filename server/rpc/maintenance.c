@@ -1,0 +1,141 @@
+#include "rpc/internal.h"
+
+#include "tarn/v1/admin.pb-c.h"
+#include "tarn/v1/maintenance.pb-c.h"
+
+/* MaintenanceService and AdminService. */
+
+static Tarn__V1__Job **put_jobs(struct tarn_op *op, const struct tarn_job_info *jobs, size_t count)
+{
+    Tarn__V1__Job **out = TARN_RPC_ARRAY(op, count, *out);
+    for (size_t i = 0; i < count; i++) {
+        Tarn__V1__Job *j = TARN_RPC_NEW(op, Tarn__V1__Job, job);
+        j->id = jobs[i].id;
+        j->table = tarn_rpc__str(jobs[i].table);
+        j->kind = tarn_rpc__str("compact");
+        j->partition = tarn_rpc__str(jobs[i].partition);
+        j->bucket = jobs[i].bucket;
+        j->state = tarn_rpc__str(jobs[i].state);
+        j->files = jobs[i].file_count;
+        j->bytes = jobs[i].bytes;
+        j->output_level = jobs[i].output_level;
+        j->why = tarn_rpc__str(jobs[i].why);
+        j->worker = tarn_rpc__str(jobs[i].worker);
+        j->priority = jobs[i].priority;
+        j->created_ms = jobs[i].created_ms;
+        j->ended_ms = jobs[i].ended_ms;
+        j->failure = tarn_rpc__str(jobs[i].failure);
+        j->attempts = jobs[i].attempts;
+        out[i] = j;
+    }
+    return out;
+}
+
+static struct tarn_status *tell(void *arg, struct tarn_op *op,
+                                const struct tarn_compact_progress *progress)
+{
+    TARN_OWN(tarn_op_fini) struct tarn_op part;
+    tarn_op_init_child(&part, op);
+    Tarn__V1__CompactProgress *p =
+        TARN_RPC_NEW(&part, Tarn__V1__CompactProgress, compact_progress);
+    p->tasks_total = progress->total;
+    p->tasks_done = progress->done;
+    p->tasks_failed = progress->failed;
+    p->files_before = progress->files_before;
+    p->files_after = progress->files_after;
+    p->bytes_rewritten = progress->bytes_rewritten;
+    p->snapshot_id = progress->snapshot_id;
+    p->picks = put_jobs(&part, progress->picks, progress->pick_count);
+    p->n_picks = progress->pick_count;
+    p->failure = tarn_rpc__str(progress->failure);
+    return tarn_rpc__write(arg, &p->base);
+}
+
+static struct tarn_status *compact(struct tarn_op *op, struct tarn_rpc *rpc, struct tarn_call *call)
+{
+    void *request;
+    TARN_TRY(tarn_rpc__read(op, call, &tarn__v1__compact_request__descriptor, &request));
+    const Tarn__V1__CompactRequest *q = request;
+    struct tarn_compact_request r = {
+        .table = tarn_rpc__ref(q->table),
+        .full = q->full,
+        .wait = q->wait,
+        .dry_run = q->dry_run,
+        .partition = tarn_rpc__partition(op, q->partition, q->n_partition),
+        .partition_count = q->n_partition,
+    };
+    return tarn_service_compact(op, tarn_rpc__service(rpc), &r, tell, call);
+}
+
+static struct tarn_status *list_jobs(struct tarn_op *op, struct tarn_service *service,
+                                     const void *request, void *response)
+{
+    const Tarn__V1__ListJobsRequest *q = request;
+    Tarn__V1__ListJobsResponse *r = response;
+    struct tarn_table_ref ref = tarn_rpc__ref(q->table);
+    struct tarn_job_info *jobs;
+    size_t count;
+    TARN_TRY(tarn_service_list_jobs(op, service, q->table == NULL ? NULL : &ref, q->ended, &jobs,
+                                    &count));
+    r->jobs = put_jobs(op, jobs, count);
+    r->n_jobs = count;
+    return TARN_OK;
+}
+
+/* --- the daemon --- */
+
+static Tarn__V1__WorkerInfo *put_worker(struct tarn_op *op, const struct tarn_worker_info *info)
+{
+    Tarn__V1__WorkerInfo *w = TARN_RPC_NEW(op, Tarn__V1__WorkerInfo, worker_info);
+    w->id = tarn_rpc__str(info->id);
+    w->name = tarn_rpc__str(info->name);
+    w->address = tarn_rpc__str(info->address);
+    w->local = info->local;
+    w->slots = info->slots;
+    w->busy = info->busy;
+    w->version = tarn_rpc__str(info->version);
+    w->last_seen_ms = info->last_seen_ms;
+    w->memory_max_bytes = info->memory_max_bytes;
+    return w;
+}
+
+static struct tarn_status *get_status(struct tarn_op *op, struct tarn_service *service,
+                                      const void *request TARN_UNUSED, void *response)
+{
+    Tarn__V1__GetStatusResponse *r = response;
+    struct tarn_server_status s;
+    TARN_TRY(tarn_service_status(op, service, &s));
+    r->version = tarn_rpc__str(s.version);
+    r->warehouse_name = tarn_rpc__str(s.warehouse_name);
+    r->warehouse_uri = tarn_rpc__str(s.warehouse_uri);
+    r->grpc_address = tarn_rpc__str(s.grpc_address);
+    r->http_address = tarn_rpc__str(s.http_address);
+    r->started_ms = s.started_ms;
+    r->epoch = s.epoch;
+    r->databases = s.database_count;
+    r->tables = s.table_count;
+    r->tasks_queued = s.tasks_queued;
+    r->tasks_leased = s.tasks_leased;
+    r->resident_bytes = s.resident_bytes;
+    r->worker_restarts = s.worker_restarts;
+    r->state = tarn_rpc__str(s.state);
+    r->workers = TARN_RPC_ARRAY(op, s.worker_count, *r->workers);
+    r->n_workers = s.worker_count;
+    for (size_t i = 0; i < s.worker_count; i++)
+        r->workers[i] = put_worker(op, &s.workers[i]);
+    r->problems = TARN_RPC_ARRAY(op, s.problem_count, *r->problems);
+    r->n_problems = s.problem_count;
+    for (size_t i = 0; i < s.problem_count; i++) {
+        r->problems[i] = TARN_RPC_NEW(op, Tarn__V1__TableProblem, table_problem);
+        r->problems[i]->table = tarn_rpc__str(s.problems[i].table);
+        r->problems[i]->problem = tarn_rpc__str(s.problems[i].problem);
+    }
+    return TARN_OK;
+}
+
+const struct tarn_rpc__method tarn_rpc__maintenance_methods[] = {
+    TARN_RPC_STREAM(MaintenanceService, Compact, compact),
+    TARN_RPC_UNARY(MaintenanceService, ListJobs, list_jobs_request, list_jobs_response, list_jobs),
+    TARN_RPC_UNARY(AdminService, GetStatus, get_status_request, get_status_response, get_status),
+    TARN_RPC_END,
+};

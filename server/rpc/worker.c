@@ -1,0 +1,110 @@
+#include "rpc/data.h"
+
+#include "tarn/v1/worker.pb-c.h"
+
+/* WorkerService. */
+
+static struct tarn_status *do_register(struct tarn_op *op, struct tarn_service *service,
+                                       const void *request, void *response)
+{
+    const Tarn__V1__RegisterRequest *q = request;
+    Tarn__V1__RegisterResponse *r = response;
+    struct tarn_worker_info info = {
+        .name = q->name,
+        .address = q->address,
+        .version = q->version,
+        .slots = q->slots,
+        .memory_max_bytes = q->memory_max_bytes,
+    };
+    const char *id;
+    TARN_TRY(tarn_service_register(op, service, &info, &id, &r->lease_ms));
+    r->worker_id = tarn_rpc__str(id);
+    return TARN_OK;
+}
+
+static Tarn__V1__Task *put_task(struct tarn_op *op, const struct tarn_work *work)
+{
+    Tarn__V1__CompactTask *compact = TARN_RPC_NEW(op, Tarn__V1__CompactTask, compact_task);
+    compact->table = tarn_rpc__description(op, &work->description);
+    compact->partition = tarn_rpc__bytes(work->partition);
+    compact->bucket = work->bucket;
+    compact->files = tarn_rpc__bytes_list(op, work->files, work->file_count);
+    compact->n_files = work->file_count;
+    compact->output_level = work->output_level;
+    compact->drop_delete = work->drop_delete;
+    Tarn__V1__Task *task = TARN_RPC_NEW(op, Tarn__V1__Task, task);
+    task->id = work->id;
+    task->token = work->token;
+    task->lease_ms = work->lease_ms;
+    task->compact = compact;
+    return task;
+}
+
+static struct tarn_status *poll(struct tarn_op *op, struct tarn_service *service,
+                                const void *request, void *response)
+{
+    const Tarn__V1__PollRequest *q = request;
+    Tarn__V1__PollResponse *r = response;
+    struct tarn_work *list;
+    size_t count;
+    TARN_TRY(tarn_service_poll(op, service, q->worker_id, q->free_slots, q->wait_ms, &list, &count));
+    r->tasks = TARN_RPC_ARRAY(op, count, *r->tasks);
+    r->n_tasks = count;
+    for (size_t i = 0; i < count; i++)
+        r->tasks[i] = put_task(op, &list[i]);
+    return TARN_OK;
+}
+
+static struct tarn_status *renew(struct tarn_op *op, struct tarn_service *service,
+                                 const void *request, void *response)
+{
+    const Tarn__V1__RenewRequest *q = request;
+    Tarn__V1__RenewResponse *r = response;
+    struct tarn_lease_ref *leases = TARN_RPC_ARRAY(op, q->n_leases, *leases);
+    for (size_t i = 0; i < q->n_leases; i++)
+        leases[i] = (struct tarn_lease_ref){q->leases[i]->task_id, q->leases[i]->token};
+    return tarn_service_renew(op, service, q->worker_id, leases, q->n_leases, &r->lost_task_ids,
+                              &r->n_lost_task_ids);
+}
+
+static struct tarn_status *report(struct tarn_op *op, struct tarn_service *service,
+                                  const void *request, void *response)
+{
+    const Tarn__V1__ReportRequest *q = request;
+    Tarn__V1__ReportResponse *r = response;
+    if (q->lease == NULL)
+        return tarn_status_new(TARN_INVALID_ARGUMENT, "the report has no lease");
+    struct tarn_report report = {
+        .lease = {q->lease->task_id, q->lease->token},
+        .failure_message = tarn_slice_str(q->failure_message),
+        .rows_in = q->rows_in,
+        .rows_out = q->rows_out,
+        .bytes_in = q->bytes_in,
+        .bytes_out = q->bytes_out,
+        .cpu_ns = q->cpu_ns,
+    };
+    return tarn_service_report(op, service, q->worker_id, &report, q->failure_reason,
+                               tarn_rpc__slices(op, q->entries, q->n_entries), q->n_entries,
+                               &r->snapshot_id);
+}
+
+static struct tarn_status *reserve_sequences(struct tarn_op *op, struct tarn_service *service,
+                                             const void *request, void *response)
+{
+    const Tarn__V1__ReserveSequencesRequest *q = request;
+    Tarn__V1__ReserveSequencesResponse *r = response;
+    return tarn_service_reserve_sequences(op, service, tarn_slice_str(q->table_uuid),
+                                          tarn_rpc__slice(q->partition), q->bucket, q->count,
+                                          &r->first);
+}
+
+#define U(method, request, response, fn)                                                           \
+    TARN_RPC_UNARY(WorkerService, method, request, response, fn)
+const struct tarn_rpc__method tarn_rpc__worker_methods[] = {
+    U(Register, register_request, register_response, do_register),
+    U(Poll, poll_request, poll_response, poll),
+    U(Renew, renew_request, renew_response, renew),
+    U(Report, report_request, report_response, report),
+    U(ReserveSequences, reserve_sequences_request, reserve_sequences_response, reserve_sequences),
+    TARN_RPC_END,
+};
