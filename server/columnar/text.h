@@ -61,7 +61,7 @@ class Column
 /* Appends the value that `text` spells; the rules are tarn_value_parse's. False: nothing appended, *why set. */
 bool append_text(Column &column, std::string_view text, std::string *why);
 
-/* One value as interfaces.md spells it; null is "null". */
+/* One value as docs/compatibility.md spells it; null is "null". */
 void print_value(const struct ArrowArray *column, const struct tarn_type *type, int64_t row,
                  struct tarn_buf *out);
 /* The same as JSON: texts quoted, nested values as objects and arrays. */

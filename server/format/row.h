@@ -4,7 +4,7 @@
  * Shape    the row proper is little-endian, padded with zeros to 8; "serialized" puts its arity
  *          before it as 4 bytes big-endian (partition, min/max key, statistics).
  * Errors   ROW_MALFORMED: lengths, offsets or arity that don't fit.
- * Source   docs/format.md, "BinaryRow"; vectors: its appendix, held by test/unit/format/row_test.c.
+ * Source   docs/format.md, "BinaryRow"; vectors: at its end, held by test/unit/format/row_test.c.
  */
 #ifndef TARN_FORMAT_ROW_H
 #define TARN_FORMAT_ROW_H

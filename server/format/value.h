@@ -29,7 +29,7 @@ struct tarn_value {
 /* -1, 0, 1; null sorts first. Both of `type`. Ordered types only. */
 int tarn_value_compare(const struct tarn_type *type, const struct tarn_value *a,
                        const struct tarn_value *b);
-/* As interfaces text: 2026-01-31, 12:00:00.123, 2026-01-31 12:00:00.123, exact decimals, base64 for
+/* As docs/compatibility.md says: 2026-01-31, 12:00:00.123, 2026-01-31 12:00:00.123, exact decimals, base64 for
  * binary; null gives "null". Nested values as JSON. Appends. */
 void tarn_value_print(const struct tarn_type *type, const struct tarn_value *value,
                       struct tarn_buf *out);

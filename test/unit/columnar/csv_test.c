@@ -1,5 +1,5 @@
 /*
- * Promise: CSV is read as RFC 4180 and interfaces.md say, whatever the size of the pieces it comes in;
+ * Promise: CSV is read as RFC 4180 and docs/compatibility.md say, whatever the size of the pieces it comes in;
  * every bad row is named with the physical line it starts on, its column and the reason; what is
  * printed is read back the same.
  */

@@ -1,5 +1,5 @@
 /*
- * Rows: what we write is byte for byte what Paimon 1.3.1 wrote for the same values (the appendix of
+ * Rows: what we write is byte for byte what Paimon 1.3.1 wrote for the same values ("Vectors" of
  * docs/format.md), hashes to the same number and falls into the same bucket; what an enemy wrote
  * is refused, never read outside.
  */
