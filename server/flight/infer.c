@@ -1,6 +1,18 @@
 /* infer - the columns of a file that a client sends, for `table create --from-file`. */
 #include "internal.h"
 
+/* The message speaks of the file by the path it was read from: by its name, rather. */
+static struct tarn_status *named(struct tarn_status *consumed, const char *path, const char *name)
+{
+    TARN_OWN(tarn_status_drop) struct tarn_status *s = consumed;
+    const char *message = tarn_status_message(s);
+    size_t size = strlen(path);
+
+    if (strncmp(message, path, size) != 0)
+        return tarn_status_wrap(tarn_move(s), "%s", name);
+    return tarn_status_new(tarn_status_reason(s), "%s%s", name, message + size);
+}
+
 static struct tarn_status *infer(struct tarn_flight *flight, struct tarn_op *op, struct tarn_call *call,
                                  struct tarn_flight__parts *parts)
 {
@@ -21,7 +33,7 @@ static struct tarn_status *infer(struct tarn_flight *flight, struct tarn_op *op,
     TARN_TRY(tarn_flight__spool_fill(&spool, flight->options.scratch_dir, parts, op));
     struct tarn_status *s = tarn_input_infer(op, format, spool.path, op->arena, &fields, &response.n_fields);
     if (s != TARN_OK)
-        return tarn_status_wrap(s, "%s", name);
+        return named(s, spool.path, name);
     response.fields = tarn_flight__fields(fields, response.n_fields, op->arena);
     return tarn_call_write(call, tarn_flight_pack(&response.base));
 }

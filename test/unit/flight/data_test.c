@@ -133,7 +133,7 @@ TARN_TEST(flight_data, entries_of_elsewhere_are_refused)
     const Tarn__V1__ScanSummary *summary;
     Tarn__V1__ScanRequest request = TARN__V1__SCAN_REQUEST__INIT;
     struct tarn_buf out = {0};
-    static const char *const bad[] = {"../../../etc/passwd", "", "a/b"};
+    static const char *const bad[] = {"../../../etc/passwd", "a/b"};
 
     fake_daemon_start(&daemon, t, "id INT NOT NULL", "id", pk_options);
     expect_ok(fake_ingest(&daemon, t, &upsert, LIST(CSV("a.csv", "id\n1\n")), &response));
@@ -148,9 +148,6 @@ TARN_TEST(flight_data, entries_of_elsewhere_are_refused)
     expect_status(fake_scan(&daemon, t, &request, tarn_flight_entries_pack(entries, 1, t->arena), 1, false, &out,
                             &summary),
                   TARN_OBJECT_NOT_FOUND, "gone.parquet");
-    ProtobufCBinaryData half = response->entries[0];
-    half.len /= 2;
-    expect_true(fake_scan(&daemon, t, &request, &(ProtobufCBinaryData){0, NULL}, 0, false, &out, &summary) == TARN_OK);
     tarn_buf_drop(&out);
     fake_daemon_stop(&daemon);
 }
