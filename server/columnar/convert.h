@@ -4,6 +4,8 @@
 
 #include "columnar/internal.h"
 
+#include <arrow/array.h>
+
 namespace tarn
 {
 
