@@ -350,9 +350,10 @@ struct tarn_status *fake_scan(struct fake_daemon *daemon, struct tarn_test *t, T
     TARN_OWN(tarn_client_call_drop) struct tarn_client_call *call = NULL;
 
     if (count > 0) {
-        struct tarn_manifest_entry *first = fake_entries(t, entries, 1);
-        split.partition = tarn_flight_data(first->partition);
-        split.bucket = first->bucket;
+        struct tarn_manifest_entry first = {0};
+        tarn_status_free(tarn_manifest_entry_unpack(tarn_flight_slice(entries[0]), t->arena, &first));
+        split.partition = tarn_flight_data(first.partition);
+        split.bucket = first.bucket;
     }
     split.files = (ProtobufCBinaryData *)(uintptr_t)entries;
     split.n_files = count;

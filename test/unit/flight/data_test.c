@@ -137,12 +137,17 @@ TARN_TEST(flight_data, entries_of_elsewhere_are_refused)
 
     fake_daemon_start(&daemon, t, "id INT NOT NULL", "id", pk_options);
     expect_ok(fake_ingest(&daemon, t, &upsert, LIST(CSV("a.csv", "id\n1\n")), &response));
-    struct tarn_manifest_entry *entries = fake_entries(t, response->entries, 1);
+    struct tarn_manifest_entry entries[2];
+    entries[0] = entries[1] = *fake_entries(t, response->entries, 1);
+    entries[1].bucket = 3;
+    expect_status(fake_scan(&daemon, t, &request, tarn_flight_entries_pack(entries, 2, t->arena), 2, false, &out,
+                            &summary),
+                  TARN_INVALID_ARGUMENT, "another bucket");
     for (size_t i = 0; i < TARN_COUNT_OF(bad); i++) {
         entries[0].file.name = tarn_slice_str(bad[i]);
         ProtobufCBinaryData *packed = tarn_flight_entries_pack(entries, 1, t->arena);
-        expect_status(fake_scan(&daemon, t, &request, packed, 1, false, &out, &summary), TARN_INVALID_ARGUMENT,
-                      "no file name");
+        expect_status(fake_scan(&daemon, t, &request, packed, 1, false, &out, &summary), TARN_MANIFEST_MALFORMED,
+                      "");
     }
     entries[0].file.name = tarn_slice_str("gone.parquet");
     expect_status(fake_scan(&daemon, t, &request, tarn_flight_entries_pack(entries, 1, t->arena), 1, false, &out,
