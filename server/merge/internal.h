@@ -243,6 +243,7 @@ struct tarn_merge_run_spec { /* borrowed as long as the input lives */
     const int *columns; /* of the schema, in output order; partition columns come from the entries */
     size_t column_count;
     bool with_system;   /* _SEQUENCE_NUMBER and _VALUE_KIND behind the columns */
+    int batch_rows;     /* 0: TARN_MERGE_BATCH_ROWS */
 };
 struct tarn_merge_input *tarn_merge__run_new(const struct tarn_merge_run_spec *spec);
 /* The runs of a section with system columns, their files' places being their age; in the arena, which
@@ -292,6 +293,10 @@ TARN_MUST struct tarn_status *tarn_merge__spill_write(struct tarn_merge_spill *s
                                                       struct tarn_op *op,
                                                       struct tarn_merge_input *input,
                                                       struct tarn_merge_segment *out);
+/* One batch of columns as spill.c lays them out. IO_ERROR where the bytes aren't that. */
+TARN_MUST struct tarn_status *tarn_merge__spill_decode(struct tarn_slice bytes, int64_t row_count,
+                                                       const struct tarn_type *const *types,
+                                                       int column_count, struct tarn_batch **out);
 struct tarn_merge_input *tarn_merge__spill_read(const struct tarn_merge_spill *spill,
                                                 struct tarn_merge_segment segment, uint32_t place);
 

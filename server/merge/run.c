@@ -165,7 +165,8 @@ static struct tarn_status *open_file(struct run *run, struct tarn_op *op,
     }
     struct tarn_file_read read = {.columns = columns,
                                   .column_count = (size_t)run->read_count,
-                                  .batch_row_count = TARN_MERGE_BATCH_ROWS};
+                                  .batch_row_count = spec->batch_rows > 0 ? spec->batch_rows
+                                                                          : TARN_MERGE_BATCH_ROWS};
     return tarn_file_reader_open(spec->layout->table->store, op, key, &read, &run->reader);
 }
 
@@ -291,6 +292,10 @@ static int by_age(const void *a, const void *b)
                                         *(const struct tarn_manifest_entry *const *)b);
 }
 
+/* Of many runs each holds less, so that a wide merge takes no more memory than one of this many. */
+#define FULL_BATCH_RUNS 16
+#define BATCH_ROWS_MIN 256
+
 struct tarn_merge_input **tarn_merge__section_inputs(const struct tarn_merge_layout *layout,
                                                      const struct tarn_merge_section *section,
                                                      const int *columns, size_t column_count,
@@ -300,6 +305,8 @@ struct tarn_merge_input **tarn_merge__section_inputs(const struct tarn_merge_lay
         tarn_arena_calloc(arena, section->run_count + 1, sizeof(struct tarn_merge_input *));
     const struct tarn_manifest_entry **all;
     size_t file_count = 0, n = 0;
+    size_t share = (size_t)TARN_MERGE_BATCH_ROWS * FULL_BATCH_RUNS / section->run_count;
+    int batch_rows = (int)TARN_MAX((size_t)BATCH_ROWS_MIN, TARN_MIN(share, (size_t)TARN_MERGE_BATCH_ROWS));
 
     for (size_t r = 0; r < section->run_count; r++)
         file_count += section->runs[r].file_count;
@@ -321,7 +328,8 @@ struct tarn_merge_input **tarn_merge__section_inputs(const struct tarn_merge_lay
         }
         *spec = (struct tarn_merge_run_spec){
             .layout = layout, .files = run->files, .places = places, .file_count = run->file_count,
-            .columns = columns, .column_count = column_count, .with_system = true};
+            .columns = columns, .column_count = column_count, .with_system = true,
+            .batch_rows = batch_rows};
         inputs[r] = tarn_merge__run_new(spec);
     }
     return inputs;

@@ -299,6 +299,25 @@ static struct tarn_status *take_array(const struct tarn_type *type, struct rest 
     }
 }
 
+struct tarn_status *tarn_merge__spill_decode(struct tarn_slice bytes, int64_t row_count,
+                                             const struct tarn_type *const *types, int column_count,
+                                             struct tarn_batch **out)
+{
+    struct rest rest = {bytes.data, bytes.size};
+    struct tarn_status *s = TARN_OK;
+    struct ArrowArray top;
+
+    tarn_merge__array_init(&top, row_count, 1, column_count);
+    for (int i = 0; i < column_count && s == TARN_OK; i++)
+        s = take_array(types[i], &rest, row_count, top.children[i]);
+    if (s != TARN_OK) {
+        tarn_merge__array_drop(&top);
+        return s;
+    }
+    *out = tarn_batch_take(&top);
+    return TARN_OK;
+}
+
 static struct tarn_status *read_fully(int fd, void *to, size_t size, int64_t at)
 {
     uint8_t *bytes = to;
@@ -335,18 +354,9 @@ static struct tarn_status *reader_next(struct tarn_merge_input *self, struct tar
 
     TARN_OWN(tarn_free_drop) uint8_t *block = tarn_alloc((size_t)head[0]);
     TARN_TRY(read_fully(spill->fd, block, (size_t)head[0], reader->at));
-    struct rest rest = {block + HEAD_SIZE, (size_t)head[0] - HEAD_SIZE};
-    struct ArrowArray top;
-    struct tarn_status *s = TARN_OK;
-    tarn_merge__array_init(&top, head[1], 1, spill->column_count);
-    for (int i = 0; i < spill->column_count && s == TARN_OK; i++)
-        s = take_array(spill->types[i], &rest, head[1], top.children[i]);
-    if (s != TARN_OK) {
-        tarn_merge__array_drop(&top);
-        return s;
-    }
+    TARN_TRY(tarn_merge__spill_decode(tarn_slice_of(block + HEAD_SIZE, (size_t)head[0] - HEAD_SIZE),
+                                      head[1], spill->types, spill->column_count, out));
     reader->at += head[0];
-    *out = tarn_batch_take(&top);
     return TARN_OK;
 }
 
