@@ -38,6 +38,7 @@ import org.apache.paimon.types.DataField;
 import org.apache.paimon.types.DataType;
 import org.apache.paimon.types.DataTypeChecks;
 import org.apache.paimon.types.DataTypeFamily;
+import org.apache.paimon.types.DataTypeJsonParser;
 import org.apache.paimon.types.DecimalType;
 import org.apache.paimon.types.MapType;
 import org.apache.paimon.types.RowKind;
@@ -74,6 +75,11 @@ import java.util.Map;
  *   set     DB.TABLE k=v...                  alters options
  *   drop    DB.TABLE
  *   rollback DB.TABLE SNAPSHOT               back to that snapshot, those after it are gone
+ *   race    DB.TABLE A.jsonl B.jsonl         two writers open at the same time; A commits first
+ *   retype  DB.TABLE COLUMN TYPE             alters a column's type (blanks in it as _)
+ *   rename  DB.TABLE COLUMN NEW
+ *   remove  DB.TABLE COLUMN
+ *   add     DB.TABLE COLUMN TYPE [first]
  *
  * Each is answered by a line "ok NUMBER" (rows, or the latest snapshot's id) or "error WHAT". Values are
  * written as Tarn writes them; decimals are strings.
@@ -129,6 +135,17 @@ public class TarnInterop {
             case "rollback":
                 ((FileStoreTable) catalog.getTable(id)).rollbackTo(Long.parseLong(w[2]));
                 return Long.parseLong(w[2]);
+            case "race":
+                return race(catalog.getTable(id), Paths.get(w[2]), Paths.get(w[3]));
+            case "retype":
+                return alter(id, SchemaChange.updateColumnType(w[2], type(w[3])));
+            case "rename":
+                return alter(id, SchemaChange.renameColumn(w[2], w[3]));
+            case "remove":
+                return alter(id, SchemaChange.dropColumn(w[2]));
+            case "add":
+                return alter(id, w.length == 4 ? SchemaChange.addColumn(w[2], type(w[3]))
+                        : SchemaChange.addColumn(w[2], type(w[3]), null, SchemaChange.Move.first(w[2])));
             default:
                 throw new IllegalArgumentException("no command " + w[0]);
         }
@@ -141,6 +158,15 @@ public class TarnInterop {
             m.put(kv[0], kv[1]);
         }
         return m;
+    }
+
+    static DataType type(String text) {
+        return DataTypeJsonParser.parseAtomicTypeSQLString(text.replace('_', ' '));
+    }
+
+    static long alter(Identifier id, SchemaChange change) throws Exception {
+        catalog.alterTable(id, Collections.singletonList(change), false);
+        return 0;
     }
 
     static long latest(Table t) {
@@ -157,15 +183,34 @@ public class TarnInterop {
         BatchWriteBuilder wb = t.newBatchWriteBuilder();
         try (BatchTableWrite w = wb.newWrite(); BatchTableCommit c = wb.newCommit()) {
             w.withIOManager(scratch());
-            for (String line : Files.readAllLines(rows)) {
-                JsonNode n = JSON.readTree(line);
-                GenericRow r = row(t.rowType(), n);
-                if (n.hasNonNull("rowkind")) {
-                    r.setRowKind(RowKind.fromShortString(n.get("rowkind").asText()));
-                }
-                w.write(r);
-            }
+            fill(w, t, rows);
             c.commit(w.prepareCommit());
+        }
+        return latest(t);
+    }
+
+    static void fill(BatchTableWrite w, Table t, Path rows) throws Exception {
+        for (String line : Files.readAllLines(rows)) {
+            JsonNode n = JSON.readTree(line);
+            GenericRow r = row(t.rowType(), n);
+            if (n.hasNonNull("rowkind")) {
+                r.setRowKind(RowKind.fromShortString(n.get("rowkind").asText()));
+            }
+            w.write(r);
+        }
+    }
+
+    static long race(Table t, Path first, Path second) throws Exception {
+        BatchWriteBuilder a = t.newBatchWriteBuilder(), b = t.newBatchWriteBuilder();
+        try (BatchTableWrite wa = a.newWrite(); BatchTableCommit ca = a.newCommit();
+                BatchTableWrite wb = b.newWrite(); BatchTableCommit cb = b.newCommit()) {
+            wa.withIOManager(scratch());
+            wb.withIOManager(scratch());
+            fill(wa, t, first);
+            fill(wb, t, second);
+            List<CommitMessage> ma = wa.prepareCommit(), mb = wb.prepareCommit();
+            ca.commit(ma);
+            cb.commit(mb);
         }
         return latest(t);
     }
