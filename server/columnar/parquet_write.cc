@@ -169,7 +169,8 @@ std::shared_ptr<parquet::WriterProperties> ParquetWriter::properties()
     builder.version(parquet::ParquetVersion::PARQUET_2_6)
         ->data_page_version(parquet::ParquetDataPageVersion::V1)
         ->compression(codec)
-        ->max_row_group_length(INT64_MAX) /* decided here */
+        ->max_row_group_length(INT64_MAX)                               /* decided here */
+        ->set_size_statistics_level(parquet::SizeStatisticsLevel::None) /* nobody reads them yet */
         ->enable_statistics();
     if (codec == parquet::Compression::ZSTD)
         builder.compression_level(std::clamp(zstd_level, 1, 22));
