@@ -1,0 +1,115 @@
+#include "cli.h"
+
+/* Every command there is, in the order in which help shows them. */
+
+const struct tarn_cli_option tarn_cli_global_options[] = {
+    {"server", 0, "HOST:PORT", "the daemon; else $TARN_SERVER, else 127.0.0.1:7420", false},
+    {"token-file", 0, "FILE", "file with a token; else the token in $TARN_TOKEN", false},
+    {"ca", 0, "FILE", "use TLS; the authority that signed the server's certificate", false},
+    {"cert", 0, "FILE", "our certificate, where the server asks for one", false},
+    {"key", 0, "FILE", "its key", false},
+    {"output", 'o', "FORMAT", "table (at a terminal), json (else), jsonl or csv", false},
+    {"timeout", 0, "TIME", "give up after so many seconds, or \"2 min\"", false},
+    {"verbose", 'v', NULL, "tell of each call, and more of errors", true},
+    {"help", 'h', NULL, "what a command does", false},
+    {"version", 0, NULL, "the version of this program", false},
+    {0},
+};
+
+#define NOT_YET(name)                                                                              \
+    {                                                                                              \
+        name, "", 0, -1, NULL, NULL, "", NULL                                                      \
+    }
+
+const struct tarn_cli_command tarn_cli_commands[] = {
+    {"status", "", 0, 0, NULL, tarn_cli_status, "the daemon, its workers and its queue", NULL},
+    {"smoke", "", 0, 0, NULL, tarn_cli_smoke,
+     "create, insert, read, drop: does it work, with this account?",
+     "Makes a database of its own (tarn_smoke_...) with a table, loads rows, reads them back and\n"
+     "drops both. The first step that fails is named, with the reason."},
+
+    {"db create", "NAME", 1, 1, tarn_cli_db_create_options, tarn_cli_db_create, "make a database",
+     NULL},
+    {"db list", "", 0, 0, NULL, tarn_cli_db_list, "the databases", NULL},
+    {"db show", "NAME", 1, 1, NULL, tarn_cli_db_show, "one database and its options", NULL},
+    {"db alter", "NAME", 1, 1, tarn_cli_db_alter_options, tarn_cli_db_alter,
+     "set or remove options of a database", NULL},
+    {"db drop", "NAME", 1, 1, tarn_cli_db_drop_options, tarn_cli_db_drop, "drop a database", NULL},
+
+    {"table create", "DATABASE.TABLE", 1, 1, tarn_cli_table_create_options, tarn_cli_table_create,
+     "make a table",
+     "Where the columns come from: one of --columns, --like, --schema-file and --from-file.\n\n"
+     "  tarn table create shop.orders --columns 'id BIGINT NOT NULL, item STRING, dt DATE' \\\n"
+     "       --primary-key id,dt --partition-by dt --option bucket=2\n"
+     "  tarn table create shop.visits --from-file visits.parquet"},
+    {"table list", "[DATABASE]", 0, 1, NULL, tarn_cli_table_list,
+     "the tables of a database, or of all", NULL},
+    {"table show", "DATABASE.TABLE", 1, 1, NULL, tarn_cli_table_show,
+     "columns, keys, options of a table", NULL},
+    {"table alter", "DATABASE.TABLE", 1, 1, tarn_cli_table_alter_options, tarn_cli_table_alter,
+     "change options or columns; all that is named, or nothing",
+     "Changes are made in the order in which they are given.\n\n"
+     "  tarn table alter shop.orders --add-column 'note STRING' --after item\n"
+     "  tarn table alter shop.orders --alter-type 'amount DECIMAL(20, 2)' --set bucket=4"},
+    {"table rename", "DATABASE.TABLE NEW_NAME", 2, 2, NULL, tarn_cli_table_rename,
+     "give a table another name, or another database", NULL},
+    {"table drop", "DATABASE.TABLE", 1, 1, tarn_cli_table_drop_options, tarn_cli_table_drop,
+     "drop a table with its data", NULL},
+
+    {"load", "DATABASE.TABLE FILE...|-", 2, -1, tarn_cli_load_options, tarn_cli_load,
+     "put the rows of files into a table, in one commit",
+     "Columns are matched by name (CSV has a header line); a missing one that may be null is null.\n"
+     "The format is told by the name: .csv .tsv .jsonl .ndjson .parquet .arrow .feather .orc;\n"
+     "standard input (-) needs --format. Either all rows are committed or none.\n\n"
+     "  tarn load shop.orders orders-*.csv\n"
+     "  gunzip -c orders.csv.gz | tarn load shop.orders - --format csv --null NA --skip-bad 10"},
+    {"scan", "DATABASE.TABLE", 1, 1, tarn_cli_scan_options, tarn_cli_scan, "read rows",
+     "  tarn scan shop.orders --where \"dt = DATE '2026-01-31' AND amount > 10\" --limit 20\n"
+     "  tarn scan shop.orders --columns id,item -o parquet --to orders.parquet"},
+
+    {"files", "DATABASE.TABLE", 1, 1, tarn_cli_files_options, tarn_cli_files,
+     "the data files of a version", NULL},
+    {"snapshots", "DATABASE.TABLE", 1, 1, tarn_cli_snapshots_options, tarn_cli_snapshots,
+     "the versions of a table, oldest first", NULL},
+    {"partitions", "DATABASE.TABLE", 1, 1, tarn_cli_version_options, tarn_cli_partitions,
+     "partitions with rows, files and bytes", NULL},
+    {"buckets", "DATABASE.TABLE", 1, 1, tarn_cli_version_options, tarn_cli_buckets,
+     "buckets with their sorted runs", NULL},
+    {"schemas", "DATABASE.TABLE", 1, 1, NULL, tarn_cli_schemas, "the schemas a table has had",
+     NULL},
+    {"manifests", "DATABASE.TABLE", 1, 1, tarn_cli_version_options, tarn_cli_manifests,
+     "the manifests of a version", NULL},
+    {"options", "DATABASE.TABLE", 1, 1, tarn_cli_options_options, tarn_cli_options,
+     "options with their defaults and effect", NULL},
+    {"plan", "DATABASE.TABLE", 1, 1, tarn_cli_plan_options, tarn_cli_plan,
+     "what a scan would read, and what it would leave out", NULL},
+
+    {"compact", "DATABASE.TABLE", 1, 1, tarn_cli_compact_options, tarn_cli_compact,
+     "merge the files of a table",
+     "  tarn compact shop.orders --full --partition dt=2026-01-31 --wait"},
+    {"jobs", "[JOB]", 0, 1, tarn_cli_jobs_options, tarn_cli_jobs,
+     "the queue of maintenance tasks", NULL},
+
+    NOT_YET("watch"),
+    NOT_YET("commits"),
+    NOT_YET("advise"),
+    NOT_YET("tag"),
+    NOT_YET("branch"),
+    NOT_YET("consumer"),
+    NOT_YET("rollback"),
+    NOT_YET("expire"),
+    NOT_YET("orphans"),
+    NOT_YET("reconcile"),
+    NOT_YET("doctor"),
+    NOT_YET("user"),
+    NOT_YET("role"),
+    NOT_YET("token"),
+    NOT_YET("grant"),
+    NOT_YET("revoke"),
+    NOT_YET("policy"),
+    NOT_YET("audit"),
+    NOT_YET("backup"),
+    NOT_YET("restore"),
+    NOT_YET("adopt"),
+    {0},
+};
