@@ -128,10 +128,13 @@ struct tarn_supervisor_options {
     const char *scratch_dir;
     int count;
     int64_t memory_max_bytes, write_buffer_bytes;
+    const char *log_level, *log_format; /* NULL: info, text */
 };
 TARN_MUST struct tarn_status *tarn_supervisor_start(const struct tarn_supervisor_options *options,
                                                     struct tarn_supervisor **out);
 int64_t tarn_supervisor_restarts(const struct tarn_supervisor *supervisor);
+/* When it returns none runs or is started any more; a second time does nothing. */
 void tarn_supervisor_stop(struct tarn_supervisor *supervisor, int64_t grace_ms);
+void tarn_supervisor_free(struct tarn_supervisor *supervisor); /* after stop; NULL is fine */
 
 #endif

@@ -90,9 +90,16 @@ struct tarn_service *tarn_rpc__service(struct tarn_rpc *rpc)
 static struct tarn_status *serve(void *self, struct tarn_op *op, struct tarn_call *call)
 {
     const struct tarn_rpc__bound *bound = self;
-    if (bound->method->unary != NULL)
-        return serve_unary(op, bound->rpc->service, bound->method, call);
-    return bound->method->stream(op, bound->rpc, call);
+    struct tarn_rpc *rpc = bound->rpc;
+    struct tarn_status *s;
+    if (atomic_fetch_add(&rpc->call_count, 1) >= rpc->call_max)
+        s = tarn_status_new(TARN_BUSY, "%d calls are being carried out", rpc->call_max);
+    else if (bound->method->unary != NULL)
+        s = serve_unary(op, rpc->service, bound->method, call);
+    else
+        s = bound->method->stream(op, rpc, call);
+    atomic_fetch_sub(&rpc->call_count, 1);
+    return s;
 }
 
 static void bind(struct tarn_rpc *rpc, const struct tarn_rpc__method *method)
@@ -103,10 +110,11 @@ static void bind(struct tarn_rpc *rpc, const struct tarn_rpc__method *method)
         .path = method->path, .fn = serve, .self = bound, .one_response = method->unary != NULL};
 }
 
-struct tarn_rpc *tarn_rpc_new(struct tarn_service *service)
+struct tarn_rpc *tarn_rpc_new(struct tarn_service *service, int call_max)
 {
     struct tarn_rpc *rpc = tarn_calloc(1, sizeof *rpc);
     rpc->service = service;
+    rpc->call_max = call_max;
     tarn_rpc__channels_init(&rpc->channels);
     size_t count = 0;
     for (size_t t = 0; t < TARN_COUNT_OF(tables); t++)

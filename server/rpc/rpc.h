@@ -17,7 +17,9 @@
 #include "wire/wire.h"
 
 struct tarn_rpc;
-struct tarn_rpc *tarn_rpc_new(struct tarn_service *service);
+/* call_max: calls carried out at once; more are BUSY. Must leave threads of `exec` for what calls wait
+ * for: with all of them waiting for a table's mailbox, nobody would run it. */
+struct tarn_rpc *tarn_rpc_new(struct tarn_service *service, int call_max);
 void tarn_rpc_free(struct tarn_rpc *rpc);
 /* Borrowed; for tarn_wire_server_start. */
 const struct tarn_wire_method *tarn_rpc_methods(const struct tarn_rpc *rpc, size_t *count);

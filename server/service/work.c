@@ -4,6 +4,7 @@
 
 #define WORKER_PRINCIPAL "tarn-worker" /* whoever knows the secret of this start: our own children */
 #define TASKS_AT_ONCE_MAX 64
+#define POLL_SLICE_MS 500 /* so soon a poll notices that the daemon drains */
 #define LEASES_MAX 10000
 #define SEQUENCES_MAX (INT64_C(1) << 40) /* in one block */
 
@@ -73,9 +74,16 @@ struct tarn_status *tarn_service_poll(struct tarn_op *op, struct tarn_service *s
     size_t max = (size_t)TARN_MIN(free_slots, (int64_t)TASKS_AT_ONCE_MAX);
     struct tarn_task *tasks = NULL;
     size_t task_count = 0;
-    TARN_TRY(tarn_maintain_poll(op, service->maintain, worker_id, max,
-                                TARN_MIN(wait_ms, (int64_t)TARN_POLL_WAIT_MAX_MS), &tasks,
-                                &task_count));
+    int64_t until = tarn_clock_mono_ms() + TARN_MIN(wait_ms, (int64_t)TARN_POLL_WAIT_MAX_MS);
+    for (;;) {
+        if (atomic_load(&service->draining))
+            return tarn_status_new(TARN_SHUTTING_DOWN, "the daemon gives out no more tasks");
+        int64_t left = TARN_MAX(until - tarn_clock_mono_ms(), (int64_t)0);
+        TARN_TRY(tarn_maintain_poll(op, service->maintain, worker_id, max,
+                                    TARN_MIN(left, (int64_t)POLL_SLICE_MS), &tasks, &task_count));
+        if (task_count > 0 || left <= POLL_SLICE_MS || max == 0)
+            break;
+    }
     *out = tarn_arena_calloc(op->arena, task_count + 1, sizeof **out);
     *count = describe_tasks(op, service, tasks, task_count, *out);
     return TARN_OK;
