@@ -198,7 +198,7 @@ TARN_MUST struct tarn_status *tarn_input_infer(struct tarn_op *op, enum tarn_dat
 typedef struct tarn_status *(*tarn_push_fn)(void *arg, struct tarn_op *op, struct tarn_slice bytes);
 struct tarn_output;
 /* CSV has a header line (RFC 4180; a text that is empty or "null" is quoted, null is nothing), JSONL exact
- * decimals as numbers; values as docs/compatibility.md says. Parquet and Arrow (IPC stream) as a reader expects them. */
+ * decimals as numbers; values: docs/compatibility.md. Parquet and Arrow (IPC stream) as a reader expects them. */
 TARN_MUST struct tarn_status *tarn_output_open(struct tarn_op *op, enum tarn_data_format format,
                                                const struct tarn_field *fields, size_t field_count,
                                                tarn_push_fn push, void *arg,
