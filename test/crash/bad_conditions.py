@@ -13,7 +13,7 @@ import time
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
-from lab import Lab, Skip, check, equal, kill, wait_until  # noqa: E402
+from lab import Lab, Skip, check, equal, error_line, kill, wait_until  # noqa: E402
 
 lab = Lab("bad-conditions")
 tarn = lab.daemon("d", **{"worker.count": 1, "worker.write_buffer": "1 mb"})
@@ -63,7 +63,7 @@ def killed_while_loading():
         job.stdin = None
         _, said = job.communicate(timeout=60)
         equal(job.returncode, 1, "status")
-        one_line(said.decode().strip(), "worker")
+        one_line(error_line(said.decode().strip()), "worker")
         wait_until("a new worker", lambda: tarn.workers() and tarn.workers_registered())
     unchanged(tarn, "b.pk", f)
 
@@ -77,7 +77,7 @@ def killed_while_scanning():
         kill(w)
     _, said = job.communicate(timeout=60)
     equal(job.returncode, 1, "status")
-    one_line(said.decode().strip(), "worker")
+    one_line(error_line(said.decode().strip()), "worker")
     wait_until("a new worker", lambda: tarn.workers() and tarn.workers_registered())
     equal(sum(tarn.scan("b.big", "--limit", 10).values()), 10, "rows of the next scan")
     check(tarn.process.poll() is None, "the daemon died")
@@ -382,9 +382,9 @@ def bad_words():
         check(got.error and "\n" not in got.error and len(got.error) < 2000, f"{text}: not one short line: {got.error[:300]!r}")
         for w in says:
             check(re.search(w, got.error, re.I), f"{text}: no {w!r} in {got.error[:300]}")
-    if "merge" in {t["name"] for t in tarn.json("table", "list", "b")}:
+    if "merge" in {t["table"] for t in tarn.json("table", "list", "b")}:
         one_line(tarn.tarn("load", "b.merge", good, ok=False).error, "merge-engine")
-    check({t["name"] for t in tarn.json("table", "list", "b")} & {"x"} == set(), "a table that was refused is there")
+    check({t["table"] for t in tarn.json("table", "list", "b")} & {"x"} == set(), "a table that was refused is there")
     check(tarn.process.poll() is None, "the daemon died")
 
 

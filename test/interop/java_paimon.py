@@ -277,7 +277,7 @@ def golden_names():
 
 
 def listed():
-    names = {t["name"] for t in tarn.json("table", "list", "golden")}
+    names = {t["table"] for t in tarn.json("table", "list", "golden")}
     equal(names & set(golden_names()), set(golden_names()) - {late()}, "tables found at start")
 
 

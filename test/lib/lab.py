@@ -189,6 +189,8 @@ class Daemon:
                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=timeout, cwd=self.lab.dir,
                              env={**os.environ, "TARN_SERVER": self.address, **(env or {})})
         said = got.stderr.decode("utf-8", "replace").strip()
+        if got.returncode != 0:
+            said = error_line(said)
         if ok and got.returncode != 0:
             raise Failed(f"tarn {' '.join(map(str, args))}: status {got.returncode}: {said[-1500:]}")
         if ok is False:
@@ -217,6 +219,13 @@ class Daemon:
     def folder(self, table):
         db, name = table.split(".", 1)
         return os.path.join(self.warehouse, db + ".db", name)
+
+
+def error_line(said):
+    """What a program said when it failed, without its progress: must be one line, and the last."""
+    lines = said.splitlines()
+    first = next((i for i, line in enumerate(lines) if line.startswith(("tarn:", "tarnd:"))), 0)
+    return "\n".join(lines[first:])
 
 
 # ---------------------------------------------------------------- cases
