@@ -137,15 +137,15 @@ static void open_table(struct bench *b, const char *folder)
     b->table.path = tarn_arena_printf(arena, "%s", slash + 1);
     free(full);
 
-    const char *schemas = tarn_arena_printf(arena, "%s/schema/", b->table.path);
-    const char *snapshots = tarn_arena_printf(arena, "%s/snapshot/", b->table.path);
-    check(tarn_schema_decode(get(b, tarn_arena_printf(arena, "%sschema-%" PRId64, schemas,
+    const char *schemas = tarn_arena_printf(arena, "%s/schema", b->table.path);
+    const char *snapshots = tarn_arena_printf(arena, "%s/snapshot", b->table.path);
+    check(tarn_schema_decode(get(b, tarn_arena_printf(arena, "%s/schema-%" PRId64, schemas,
                                                       newest(b, schemas, "schema-"))),
                              arena, &b->schema));
     check(tarn_options_parse(&b->schema, arena, &b->options));
     int64_t last = newest(b, snapshots, "snapshot-");
     if (last >= 0) {
-        check(tarn_snapshot_decode(get(b, tarn_arena_printf(arena, "%ssnapshot-%" PRId64, snapshots, last)),
+        check(tarn_snapshot_decode(get(b, tarn_arena_printf(arena, "%s/snapshot-%" PRId64, snapshots, last)),
                                    arena, &snapshot));
         read_list(b, snapshot.base_list);
         read_list(b, snapshot.delta_list);
