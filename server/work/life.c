@@ -67,7 +67,7 @@ static struct tarn_status *do_register(struct tarn_work *work, struct tarn_op *o
     if (size == 0 || size >= TARN_WORK_ID_MAX)
         return tarn_status_new(TARN_INTERNAL, "the daemon gave a worker id of %zu bytes", size);
     memcpy(worker_id, response->worker_id, size + 1);
-    tarn_log(op, TARN_INFO, "worker.registered", "id=%s lease_ms=%" PRId64, worker_id, response->lease_ms);
+    tarn_log(op, TARN_INFO, "worker.joined", "id=%s lease_ms=%" PRId64, worker_id, response->lease_ms);
     return TARN_OK;
 }
 

@@ -186,7 +186,7 @@ static void tell(struct task *task, const struct outcome *outcome, const struct 
     request.lease = &lease;
     fill_report(task, outcome, failure, task->op.arena, &request);
     struct tarn_status *s = report(task, &request, &refused);
-    tarn_log(&task->op, s == TARN_OK ? TARN_INFO : TARN_WARN, "task.reported",
+    tarn_log(&task->op, s == TARN_OK ? TARN_INFO : TARN_WARN, "task.ended",
              "id=%" PRId64 " failure=%s rows_in=%" PRId64 " rows_out=%" PRId64 " bytes_in=%" PRId64
              " bytes_out=%" PRId64 " cpu_ms=%" PRId64 " error=%s",
              task->message->id, tarn_log_quote(NULL, request.failure_reason), request.rows_in, request.rows_out,
