@@ -150,11 +150,13 @@ class Shape:
         fields = [f for f in self.options.get("sequence.field", "").split(",") if f]
         return tuple((r.get(f) is not None, sign * (r.get(f) or 0)) for f in fields)
 
-    def states(self):
-        """A Counter of rows after each commit."""
+    def states(self, compacted=None):
+        """A Counter of rows after each commit. compacted: after so many a full compaction forgot what was deleted."""
         out, table, bag = [], {}, collections.Counter()
         kind_column = self.options.get("rowkind.field")
-        for commit in self.commits:
+        for n, commit in enumerate(self.commits):
+            if n == compacted:
+                table = {k: v for k, v in table.items() if v[0] in ("+I", "+U")}
             for kind, r in commit:
                 kind = r[kind_column] if kind_column else kind
                 if not self.pk:
