@@ -33,6 +33,7 @@ struct task {
     struct tarn_buf partition_text;
     int32_t bucket;
     bool full;
+    bool full_next;                 /* asked for in full while it was being done in part: goes on so */
     double priority;
     const char *why;                /* static text */
     int32_t file_count, output_level, attempts;

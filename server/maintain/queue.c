@@ -142,6 +142,14 @@ static void leave_worker(struct tarn_maintain *m, struct task *t)
 
 static void end_task(struct tarn_maintain *m, struct task *t, enum task_state state)
 {
+    if (state == TASK_DONE && t->full_next) { /* its first half is done; whoever waits for it waits on */
+        t->full_next = false;
+        t->full = true;
+        t->state = TASK_QUEUED;
+        t->attempts = 0;
+        pthread_cond_broadcast(&m->changed);
+        return;
+    }
     t->state = state;
     t->ended_ms = tarn_clock_wall_ms();
     m->open_count--;

@@ -53,9 +53,11 @@ int64_t tarn_maintain__enqueue(struct tarn_maintain *m, struct tarn_table *table
                                const struct tarn_bucket_files *bucket, const struct tarn_pick *pick, bool full)
 {
     struct task *t = open_task(m, table, bucket->partition, bucket->bucket);
-    if (t != NULL) { /* M1: a queued one becomes what is wanted now; a running one is waited for */
+    if (t != NULL) { /* M1: a queued one becomes what is wanted now; a running one goes on in full afterwards */
         if (full && t->state == TASK_QUEUED)
             t->full = true;
+        if (full && t->state == TASK_LEASED && !t->full)
+            t->full_next = true;
         return t->id;
     }
     if (m->open_count >= TARN_QUEUE_MAX)

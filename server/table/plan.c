@@ -261,6 +261,9 @@ static struct tarn_status *values_pass(struct planner *p, const struct tarn_data
 static struct tarn_status *consider(struct planner *p, const struct tarn_live *live)
 {
     struct tarn_plan *plan = p->plan;
+    /* Postponed files wait for their bucket (format.md "Buckets"): listed, but no reader sees their rows. */
+    if (live->entry.bucket < 0 && !p->request->no_splits)
+        return TARN_OK;
     plan->files_seen++;
     bool passes;
     TARN_TRY(partition_passes(p, live->entry.partition, &passes));
