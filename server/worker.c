@@ -17,7 +17,7 @@
 #include "flight/flight.h"
 #include "work/work.h"
 
-#define THREAD_MAX 128   /* streams that run or wait at a time, and the work beside them */
+#define THREAD_MAX 128    /* streams that run or wait at a time, and the work beside them */
 #define CANCELLED_MS 5000 /* what a cancelled stream may take to notice */
 
 extern char **environ;
@@ -68,24 +68,39 @@ static int parse_arguments(int argc, char **argv, struct arguments *out)
 {
     enum { SERVER = 256, SET, NAME, LISTEN, SLOTS, VERSION, HELP };
     static const struct option options[] = {
-        {"server", required_argument, NULL, SERVER}, {"config", required_argument, NULL, 'c'},
-        {"set", required_argument, NULL, SET},       {"name", required_argument, NULL, NAME},
-        {"listen", required_argument, NULL, LISTEN}, {"slots", required_argument, NULL, SLOTS},
-        {"version", no_argument, NULL, VERSION},     {"help", no_argument, NULL, HELP},
+        {"server", required_argument, NULL, SERVER},
+        {"config", required_argument, NULL, 'c'},
+        {"set", required_argument, NULL, SET},
+        {"name", required_argument, NULL, NAME},
+        {"listen", required_argument, NULL, LISTEN},
+        {"slots", required_argument, NULL, SLOTS},
+        {"version", no_argument, NULL, VERSION},
+        {"help", no_argument, NULL, HELP},
         {NULL, 0, NULL, 0},
     };
     int option;
 
-    *out = (struct arguments){.listen = "127.0.0.1:0", .slots = 1,
+    *out = (struct arguments){.listen = "127.0.0.1:0",
+                              .slots = 1,
                               .sets = tarn_calloc((size_t)argc, sizeof(const char *))};
     while ((option = getopt_long(argc, argv, "c:", options, NULL)) != -1) {
         int64_t n = 0;
         switch (option) {
-        case SERVER: out->server = optarg; break;
-        case 'c': out->config = optarg; break;
-        case SET: out->sets[out->set_count++] = optarg; break;
-        case NAME: out->name = optarg; break;
-        case LISTEN: out->listen = optarg; break;
+        case SERVER:
+            out->server = optarg;
+            break;
+        case 'c':
+            out->config = optarg;
+            break;
+        case SET:
+            out->sets[out->set_count++] = optarg;
+            break;
+        case NAME:
+            out->name = optarg;
+            break;
+        case LISTEN:
+            out->listen = optarg;
+            break;
         case SLOTS: {
             struct tarn_status *s = tarn_parse_i64(tarn_slice_str(optarg), &n);
             bool good = s == TARN_OK && n >= 1 && n <= 1000;
@@ -95,9 +110,15 @@ static int parse_arguments(int argc, char **argv, struct arguments *out)
             out->slots = (int)n;
             break;
         }
-        case VERSION: printf("tarn-worker %s\n", TARN_VERSION); return 0;
-        case HELP: fputs(usage, stdout); return 0;
-        default: fputs("Try tarn-worker --help.\n", stderr); return 2;
+        case VERSION:
+            printf("tarn-worker %s\n", TARN_VERSION);
+            return 0;
+        case HELP:
+            fputs(usage, stdout);
+            return 0;
+        default:
+            fputs("Try tarn-worker --help.\n", stderr);
+            return 2;
         }
     }
     if (optind < argc)
@@ -145,9 +166,10 @@ static struct tarn_status *choose_scratch(struct worker *worker)
 {
     const char *dir = tarn_conf_text(worker->conf, TARN_CONF_worker_scratch_dir);
 
-    worker->scratch_dir = dir[0] != '\0'
-                              ? tarn_strdup(dir)
-                              : tarn_format("%s/scratch", tarn_conf_text(worker->conf, TARN_CONF_server_data_dir));
+    worker->scratch_dir =
+        dir[0] != '\0'
+            ? tarn_strdup(dir)
+            : tarn_format("%s/scratch", tarn_conf_text(worker->conf, TARN_CONF_server_data_dir));
     return make_folders(worker->scratch_dir);
 }
 
@@ -191,16 +213,18 @@ static struct tarn_status *serve(struct worker *worker)
     };
 
     if (worker->token == NULL && !is_loopback(options.listen))
-        return tarn_status_new(TARN_CONFIG_INVALID,
-                               "--listen %s: only with a secret, in TARN_TOKEN, on an address that is not loopback",
-                               options.listen);
+        return tarn_status_new(
+            TARN_CONFIG_INVALID,
+            "--listen %s: only with a secret, in TARN_TOKEN, on an address that is not loopback",
+            options.listen);
     tarn_flight_methods(worker->flight, methods);
     return tarn_wire_server_start(&options, methods, TARN_FLIGHT_METHOD_COUNT, &worker->server);
 }
 
 static struct tarn_status *start(struct worker *worker)
 {
-    struct tarn_channel_options channel = {.address = worker->arguments.server, .token = worker->token,
+    struct tarn_channel_options channel = {.address = worker->arguments.server,
+                                           .token = worker->token,
                                            .message_max_bytes = TARN_FLIGHT_MESSAGE_MAX};
 
     TARN_TRY(choose_scratch(worker));
@@ -226,8 +250,8 @@ static struct tarn_status *start(struct worker *worker)
         .scratch_dir = worker->scratch_dir,
     };
     worker->work = tarn_work_start(&work);
-    tarn_log(NULL, TARN_INFO, "worker.ready", "name=%s address=%s server=%s", tarn_log_quote(NULL, worker->name),
-             work.address, worker->arguments.server);
+    tarn_log(NULL, TARN_INFO, "worker.ready", "name=%s address=%s server=%s",
+             tarn_log_quote(NULL, worker->name), work.address, worker->arguments.server);
     return TARN_OK;
 }
 
@@ -238,12 +262,14 @@ static void stop_asked(void *arg)
 
 static void end(struct worker *worker)
 {
-    int64_t until = tarn_clock_mono_ms() + tarn_conf_int(worker->conf, TARN_CONF_server_drain_timeout);
+    int64_t until =
+        tarn_clock_mono_ms() + tarn_conf_int(worker->conf, TARN_CONF_server_drain_timeout);
 
     if (worker->work != NULL)
         tarn_work_stop(worker->work, TARN_MAX(until - tarn_clock_mono_ms(), INT64_C(0)));
     if (worker->server != NULL)
-        tarn_wire_server_drain(worker->server, TARN_MAX(until - tarn_clock_mono_ms(), (int64_t)CANCELLED_MS));
+        tarn_wire_server_drain(worker->server,
+                               TARN_MAX(until - tarn_clock_mono_ms(), (int64_t)CANCELLED_MS));
     tarn_wire_server_free(worker->server);
     tarn_work_free(worker->work);
     tarn_exec_free(worker->exec);
@@ -281,7 +307,8 @@ int main(int argc, char **argv)
     worker.token = getenv("TARN_TOKEN");
     if (worker.token != NULL && worker.token[0] == '\0')
         worker.token = NULL;
-    worker.name = worker.arguments.name != NULL ? tarn_strdup(worker.arguments.name) : default_name();
+    worker.name =
+        worker.arguments.name != NULL ? tarn_strdup(worker.arguments.name) : default_name();
 
     tarn_signals_block();
     tarn_wire_init();

@@ -24,8 +24,8 @@
 #include "tarn/v1/data.pb-c.h"
 
 #define TARN_SPOOL_RESERVE ((int64_t)64 << 20)
-#define TARN_FLIGHT_FILES_MAX 100000          /* of one load */
-#define TARN_FLIGHT_MESSAGE_MAX (64 << 20)    /* plans and lists of files are larger than chunks */
+#define TARN_FLIGHT_FILES_MAX 100000       /* of one load */
+#define TARN_FLIGHT_MESSAGE_MAX (64 << 20) /* plans and lists of files are larger than chunks */
 
 /* --- tables as a task describes them; also for room work --- */
 
@@ -34,31 +34,35 @@ struct tarn_flight_tables;
 struct tarn_flight_tables *tarn_flight_tables_new(void);
 void tarn_flight_tables_free(struct tarn_flight_tables *tables);
 /* `store` (a ref is taken) is what `uri` opens from now on: for tests. */
-void tarn_flight_tables_add(struct tarn_flight_tables *tables, const char *uri, struct tarn_store *store);
+void tarn_flight_tables_add(struct tarn_flight_tables *tables, const char *uri,
+                            struct tarn_store *store);
 
 /* Everything is checked and copied into the arena; the store is borrowed from `tables`. */
 TARN_MUST struct tarn_status *tarn_flight_table_open(struct tarn_flight_tables *tables,
                                                      const Tarn__V1__TableDescription *description,
-                                                     struct tarn_arena *arena, struct tarn_merge_table *out);
+                                                     struct tarn_arena *arena,
+                                                     struct tarn_merge_table *out);
 /* Packed entries, all of that partition and bucket, into the arena. */
-TARN_MUST struct tarn_status *tarn_flight_entries_unpack(const ProtobufCBinaryData *packed, size_t count,
-                                                         struct tarn_slice partition, int32_t bucket,
-                                                         struct tarn_arena *arena,
+TARN_MUST struct tarn_status *tarn_flight_entries_unpack(const ProtobufCBinaryData *packed,
+                                                         size_t count, struct tarn_slice partition,
+                                                         int32_t bucket, struct tarn_arena *arena,
                                                          struct tarn_manifest_entry **out);
 /* Entries with statistics, as the fields of a message; in the arena. */
-ProtobufCBinaryData *tarn_flight_entries_pack(const struct tarn_manifest_entry *entries, size_t count,
-                                              struct tarn_arena *arena);
+ProtobufCBinaryData *tarn_flight_entries_pack(const struct tarn_manifest_entry *entries,
+                                              size_t count, struct tarn_arena *arena);
 
 /* --- messages --- */
 
 /* Decodes into the arena, which grows by a bounded multiple of the message's size. */
-TARN_MUST struct tarn_status *tarn_flight_unpack(const ProtobufCMessageDescriptor *type, struct tarn_slice bytes,
-                                                 struct tarn_arena *arena, const void **out);
+TARN_MUST struct tarn_status *tarn_flight_unpack(const ProtobufCMessageDescriptor *type,
+                                                 struct tarn_slice bytes, struct tarn_arena *arena,
+                                                 const void **out);
 struct tarn_message *tarn_flight_pack(const ProtobufCMessage *message);
 /* One message to the daemon and its answer, which lies in op's arena. */
-TARN_MUST struct tarn_status *tarn_flight_ask(struct tarn_channel *daemon, struct tarn_op *op, const char *path,
-                                              const ProtobufCMessage *request,
-                                              const ProtobufCMessageDescriptor *type, const void **out);
+TARN_MUST struct tarn_status *tarn_flight_ask(struct tarn_channel *daemon, struct tarn_op *op,
+                                              const char *path, const ProtobufCMessage *request,
+                                              const ProtobufCMessageDescriptor *type,
+                                              const void **out);
 static inline struct tarn_slice tarn_flight_slice(ProtobufCBinaryData data)
 {
     return tarn_slice_of(data.data, data.len);
@@ -70,8 +74,8 @@ static inline ProtobufCBinaryData tarn_flight_data(struct tarn_slice bytes)
 
 /* --- the door --- */
 
-struct tarn_flight_options { /* borrowed */
-    struct tarn_channel *daemon;       /* hands out sequence numbers */
+struct tarn_flight_options {     /* borrowed */
+    struct tarn_channel *daemon; /* hands out sequence numbers */
     struct tarn_flight_tables *tables;
     const char *scratch_dir;
     int64_t write_buffer_size;
@@ -81,6 +85,7 @@ struct tarn_flight *tarn_flight_new(const struct tarn_flight_options *options);
 void tarn_flight_free(struct tarn_flight *flight); /* after the server that runs its methods */
 
 #define TARN_FLIGHT_METHOD_COUNT 3
-void tarn_flight_methods(struct tarn_flight *flight, struct tarn_wire_method out[TARN_FLIGHT_METHOD_COUNT]);
+void tarn_flight_methods(struct tarn_flight *flight,
+                         struct tarn_wire_method out[TARN_FLIGHT_METHOD_COUNT]);
 
 #endif

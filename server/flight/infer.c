@@ -13,8 +13,8 @@ static struct tarn_status *named(struct tarn_status *consumed, const char *path,
     return tarn_status_new(tarn_status_reason(s), "%s%s", name, message + size);
 }
 
-static struct tarn_status *infer(struct tarn_flight *flight, struct tarn_op *op, struct tarn_call *call,
-                                 struct tarn_flight__parts *parts)
+static struct tarn_status *infer(struct tarn_flight *flight, struct tarn_op *op,
+                                 struct tarn_call *call, struct tarn_flight__parts *parts)
 {
     TARN_OWN(tarn_flight__spool_drop) struct tarn_flight__spool spool = {.fd = -1};
     Tarn__V1__InferResponse response = TARN__V1__INFER_RESPONSE__INIT;
@@ -28,10 +28,12 @@ static struct tarn_status *infer(struct tarn_flight *flight, struct tarn_op *op,
     if (!found)
         return tarn_status_new(TARN_INVALID_ARGUMENT, "no file was sent");
     if (format != TARN_DATA_PARQUET && format != TARN_DATA_ARROW)
-        return tarn_status_new(TARN_UNIMPLEMENTED,
-                               "%s: columns are taken from Parquet and Arrow files only; use --columns", name);
+        return tarn_status_new(
+            TARN_UNIMPLEMENTED,
+            "%s: columns are taken from Parquet and Arrow files only; use --columns", name);
     TARN_TRY(tarn_flight__spool_fill(&spool, flight->options.scratch_dir, parts, op));
-    struct tarn_status *s = tarn_input_infer(op, format, spool.path, op->arena, &fields, &response.n_fields);
+    struct tarn_status *s =
+        tarn_input_infer(op, format, spool.path, op->arena, &fields, &response.n_fields);
     if (s != TARN_OK)
         return named(s, spool.path, name);
     response.fields = tarn_flight__fields(fields, response.n_fields, op->arena);

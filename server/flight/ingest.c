@@ -29,8 +29,9 @@ struct ingest {
 
 /* --- the writer's numbers --- */
 
-static struct tarn_status *reserve_sequences(void *arg, struct tarn_op *op, struct tarn_slice partition,
-                                             int32_t bucket, int64_t count, int64_t *first)
+static struct tarn_status *reserve_sequences(void *arg, struct tarn_op *op,
+                                             struct tarn_slice partition, int32_t bucket,
+                                             int64_t count, int64_t *first)
 {
     struct ingest *ingest = arg;
     Tarn__V1__ReserveSequencesRequest request = TARN__V1__RESERVE_SEQUENCES_REQUEST__INIT;
@@ -40,12 +41,14 @@ static struct tarn_status *reserve_sequences(void *arg, struct tarn_op *op, stru
     request.partition = tarn_flight_data(partition);
     request.bucket = bucket;
     request.count = count;
-    TARN_TRY(tarn_flight_ask(ingest->flight->options.daemon, op, "/tarn.v1.WorkerService/ReserveSequences",
-                             &request.base, &tarn__v1__reserve_sequences_response__descriptor, &message));
+    TARN_TRY(tarn_flight_ask(ingest->flight->options.daemon, op,
+                             "/tarn.v1.WorkerService/ReserveSequences", &request.base,
+                             &tarn__v1__reserve_sequences_response__descriptor, &message));
     *first = ((const Tarn__V1__ReserveSequencesResponse *)message)->first;
     int64_t end;
     if (*first < 0 || __builtin_add_overflow(*first, count, &end))
-        return tarn_status_new(TARN_INTERNAL, "the daemon handed out sequence number %" PRId64, *first);
+        return tarn_status_new(TARN_INTERNAL, "the daemon handed out sequence number %" PRId64,
+                               *first);
     return TARN_OK;
 }
 
@@ -60,10 +63,11 @@ static struct tarn_status *read_options(struct ingest *ingest, struct tarn_op *o
         return tarn_status_new(TARN_INVALID_ARGUMENT, "the delimiter has %zu bytes; it must be one",
                                start->delimiter.len);
     if (start->skip_bad_max < 0)
-        return tarn_status_new(TARN_INVALID_ARGUMENT, "skip_bad_max is %" PRId64, start->skip_bad_max);
+        return tarn_status_new(TARN_INVALID_ARGUMENT, "skip_bad_max is %" PRId64,
+                               start->skip_bad_max);
     if (start->n_null_texts > NULL_TEXTS_MAX)
-        return tarn_status_new(TARN_INVALID_ARGUMENT, "%zu spellings of null; at most %d", start->n_null_texts,
-                               NULL_TEXTS_MAX);
+        return tarn_status_new(TARN_INVALID_ARGUMENT, "%zu spellings of null; at most %d",
+                               start->n_null_texts, NULL_TEXTS_MAX);
     struct tarn_slice *nulls = tarn_arena_calloc(op->arena, start->n_null_texts + 1, sizeof *nulls);
     for (size_t i = 0; i < start->n_null_texts; i++)
         nulls[i] = tarn_flight_slice(start->null_texts[i]);
@@ -71,8 +75,8 @@ static struct tarn_status *read_options(struct ingest *ingest, struct tarn_op *o
     input->null_text_count = start->n_null_texts;
     input->delimiter = start->delimiter.len == 1 ? (char)start->delimiter.data[0] : '\0';
     if (start->op_column.len > 0)
-        TARN_TRY(tarn_flight__text(tarn_flight_slice(start->op_column), "the column with the row kinds", op->arena,
-                                   &input->op_column));
+        TARN_TRY(tarn_flight__text(tarn_flight_slice(start->op_column),
+                                   "the column with the row kinds", op->arena, &input->op_column));
     input->fields = ingest->table.schema->fields;
     input->field_count = ingest->table.schema->field_count;
     ingest->deletes = start->mode == TARN__V1__LOAD_MODE__DELETE_ROWS;
@@ -93,14 +97,16 @@ static struct tarn_status *open_writer(struct ingest *ingest, struct tarn_op *op
     return tarn_table_writer_open(op, &ingest->table, &spec, &ingest->writer);
 }
 
-static struct tarn_status *begin(struct ingest *ingest, struct tarn_op *op, struct tarn_call *call, int running)
+static struct tarn_status *begin(struct ingest *ingest, struct tarn_op *op, struct tarn_call *call,
+                                 int running)
 {
     TARN_TRY(tarn_flight__parts_open(&ingest->parts, op, call));
     const Tarn__V1__IngestTask *task = ingest->parts.part.task;
     if (ingest->parts.part.kind != TARN_PART_TASK || task->start == NULL)
         return tarn_status_new(TARN_INVALID_ARGUMENT, "the first message is no task with a start");
     ingest->start = task->start;
-    TARN_TRY(tarn_flight_table_open(ingest->flight->options.tables, task->table, op->arena, &ingest->table));
+    TARN_TRY(tarn_flight_table_open(ingest->flight->options.tables, task->table, op->arena,
+                                    &ingest->table));
     ingest->table_uuid = task->table->uuid;
     TARN_TRY(read_options(ingest, op));
     return open_writer(ingest, op, running);
@@ -141,8 +147,12 @@ static struct tarn_batch *as_deletes(struct tarn_batch *batch)
 {
     struct deletes *d = tarn_calloc(1, sizeof *d);
     int n = batch->column_count;
-    struct ArrowArray top = {.length = batch->row_count, .n_buffers = 1, .n_children = n,
-                             .buffers = &d->no_buffer, .release = deletes_release, .private_data = d};
+    struct ArrowArray top = {.length = batch->row_count,
+                             .n_buffers = 1,
+                             .n_children = n,
+                             .buffers = &d->no_buffer,
+                             .release = deletes_release,
+                             .private_data = d};
 
     d->holder = tarn_batch_ref(batch);
     d->children = tarn_calloc((size_t)n, sizeof *d->children);
@@ -155,15 +165,18 @@ static struct tarn_batch *as_deletes(struct tarn_batch *batch)
         d->children[i] = *tarn_batch_column(batch, i);
         d->children[i].release = nothing_to_release;
     }
-    d->children[n - 1] = (struct ArrowArray){.length = batch->row_count, .n_buffers = 2,
-                                             .buffers = d->kind_buffers, .release = nothing_to_release};
+    d->children[n - 1] = (struct ArrowArray){.length = batch->row_count,
+                                             .n_buffers = 2,
+                                             .buffers = d->kind_buffers,
+                                             .release = nothing_to_release};
     top.children = d->pointers;
     return tarn_batch_take(&top);
 }
 
 /* --- one file --- */
 
-static struct tarn_status *write_rows(struct ingest *ingest, struct tarn_op *op, struct tarn_input *input)
+static struct tarn_status *write_rows(struct ingest *ingest, struct tarn_op *op,
+                                      struct tarn_input *input)
 {
     for (;;) {
         TARN_OWN(tarn_batch_drop) struct tarn_batch *batch = NULL;
@@ -182,7 +195,8 @@ static struct tarn_status *write_rows(struct ingest *ingest, struct tarn_op *op,
     }
 }
 
-static void note_bad_rows(struct ingest *ingest, struct tarn_op *op, const struct tarn_input *input, const char *name)
+static void note_bad_rows(struct ingest *ingest, struct tarn_op *op, const struct tarn_input *input,
+                          const char *name)
 {
     const struct tarn_bad_row *rows;
     size_t kept;
@@ -217,9 +231,10 @@ static struct tarn_status *load_file(struct ingest *ingest, struct tarn_op *op, 
     options.format = format;
     options.skip_bad_max = ingest->start->skip_bad_max - ingest->bad_count; /* over all files */
     if (spooled)
-        TARN_TRY(tarn_flight__spool_fill(&spool, ingest->flight->options.scratch_dir, &ingest->parts, op));
-    TARN_TRY(tarn_input_open(op, &options, spooled ? spool.path : NULL, spooled ? NULL : tarn_flight__parts_pull,
-                             &ingest->parts, &input));
+        TARN_TRY(tarn_flight__spool_fill(&spool, ingest->flight->options.scratch_dir,
+                                         &ingest->parts, op));
+    TARN_TRY(tarn_input_open(op, &options, spooled ? spool.path : NULL,
+                             spooled ? NULL : tarn_flight__parts_pull, &ingest->parts, &input));
     struct tarn_status *s = write_rows(ingest, op, input);
     note_bad_rows(ingest, op, input, name);
     return s;
@@ -245,7 +260,8 @@ static struct tarn_status *answer(struct ingest *ingest, struct tarn_op *op, str
     return tarn_call_write(call, tarn_flight_pack(&response.base));
 }
 
-static struct tarn_status *load(struct ingest *ingest, struct tarn_op *op, struct tarn_call *call, int running)
+static struct tarn_status *load(struct ingest *ingest, struct tarn_op *op, struct tarn_call *call,
+                                int running)
 {
     struct tarn_manifest_entry *entries;
     size_t count;

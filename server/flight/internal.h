@@ -22,10 +22,11 @@ struct tarn_status *tarn_flight__infer(void *self, struct tarn_op *op, struct ta
 
 TARN_MUST struct tarn_status *tarn_flight__format(int format, enum tarn_data_format *out);
 /* Columns as the API names them; in the arena. */
-Tarn__V1__Field **tarn_flight__fields(const struct tarn_field *fields, size_t count, struct tarn_arena *arena);
+Tarn__V1__Field **tarn_flight__fields(const struct tarn_field *fields, size_t count,
+                                      struct tarn_arena *arena);
 /* A C string in the arena; INVALID_ARGUMENT names `what` where it isn't text, has a NUL or is too long. */
-TARN_MUST struct tarn_status *tarn_flight__text(struct tarn_slice bytes, const char *what, struct tarn_arena *arena,
-                                                const char **out);
+TARN_MUST struct tarn_status *tarn_flight__text(struct tarn_slice bytes, const char *what,
+                                                struct tarn_arena *arena, const char **out);
 
 /* --- parts.c --- */
 enum tarn_flight__part_kind { TARN_PART_DATA, TARN_PART_FILE, TARN_PART_TASK, TARN_PART_END };
@@ -37,28 +38,32 @@ struct tarn_flight__part {
     const Tarn__V1__IngestTask *task;
 };
 /* A message of the stream. What isn't plain `data` is decoded into the arena. */
-TARN_MUST struct tarn_status *tarn_flight__part_decode(struct tarn_slice bytes, struct tarn_arena *arena,
+TARN_MUST struct tarn_status *tarn_flight__part_decode(struct tarn_slice bytes,
+                                                       struct tarn_arena *arena,
                                                        struct tarn_flight__part *out);
 
 struct tarn_flight__parts {
     struct tarn_call *call;
-    struct tarn_message *message;   /* owned: what the part lies in */
-    struct tarn_arena *arena;       /* owned: likewise */
-    struct tarn_flight__part part;  /* the present one; its data is what is not yet taken */
+    struct tarn_message *message;  /* owned: what the part lies in */
+    struct tarn_arena *arena;      /* owned: likewise */
+    struct tarn_flight__part part; /* the present one; its data is what is not yet taken */
     int file_count;
 };
 /* Reads the first part; what is decoded of it lies in the op's arena. */
-TARN_MUST struct tarn_status *tarn_flight__parts_open(struct tarn_flight__parts *parts, struct tarn_op *op,
-                                                      struct tarn_call *call);
+TARN_MUST struct tarn_status *tarn_flight__parts_open(struct tarn_flight__parts *parts,
+                                                      struct tarn_op *op, struct tarn_call *call);
 void tarn_flight__parts_drop(struct tarn_flight__parts *parts);
 /* Skips to the next file; its name lies in the op's arena. *found false: there is none. */
-TARN_MUST struct tarn_status *tarn_flight__parts_next_file(struct tarn_flight__parts *parts, struct tarn_op *op,
-                                                           const char **name, enum tarn_data_format *format,
+TARN_MUST struct tarn_status *tarn_flight__parts_next_file(struct tarn_flight__parts *parts,
+                                                           struct tarn_op *op, const char **name,
+                                                           enum tarn_data_format *format,
                                                            bool *found);
 /* The next bytes of the present file, as many as came together; none: its end. Valid until the next call. */
-TARN_MUST struct tarn_status *tarn_flight__parts_take(struct tarn_flight__parts *parts, struct tarn_slice *out);
+TARN_MUST struct tarn_status *tarn_flight__parts_take(struct tarn_flight__parts *parts,
+                                                      struct tarn_slice *out);
 /* The same as a tarn_pull_fn. */
-struct tarn_status *tarn_flight__parts_pull(void *parts, struct tarn_op *op, uint8_t *out, size_t size, size_t *got);
+struct tarn_status *tarn_flight__parts_pull(void *parts, struct tarn_op *op, uint8_t *out,
+                                            size_t size, size_t *got);
 
 /* --- spool.c --- */
 struct tarn_flight__spool {
@@ -66,8 +71,10 @@ struct tarn_flight__spool {
     char path[40]; /* opens it again, as long as fd is open */
 };
 /* The rest of the present file into a file of `dir` that nobody else sees. */
-TARN_MUST struct tarn_status *tarn_flight__spool_fill(struct tarn_flight__spool *spool, const char *dir,
-                                                      struct tarn_flight__parts *parts, struct tarn_op *op);
+TARN_MUST struct tarn_status *tarn_flight__spool_fill(struct tarn_flight__spool *spool,
+                                                      const char *dir,
+                                                      struct tarn_flight__parts *parts,
+                                                      struct tarn_op *op);
 void tarn_flight__spool_drop(struct tarn_flight__spool *spool);
 
 #endif

@@ -7,7 +7,7 @@
  */
 #include "internal.h"
 
-#define DATA_TAG 0x1a /* field 3, bytes */
+#define DATA_TAG 0x1a                     /* field 3, bytes */
 #define ARENA_SIZE_MAX ((size_t)64 << 10) /* then what earlier parts left in it is dropped */
 
 /* Is the message one `data` field and nothing else? */
@@ -50,13 +50,15 @@ struct tarn_status *tarn_flight__part_decode(struct tarn_slice bytes, struct tar
     case TARN__V1__INGEST_REQUEST__PART_FILE:
         out->kind = TARN_PART_FILE;
         TARN_TRY(tarn_flight__format((int)request->file->format, &out->format));
-        return tarn_flight__text(tarn_flight_slice(request->file->name), "the file's name", arena, &out->file_name);
+        return tarn_flight__text(tarn_flight_slice(request->file->name), "the file's name", arena,
+                                 &out->file_name);
     case TARN__V1__INGEST_REQUEST__PART_TASK:
         out->kind = TARN_PART_TASK;
         out->task = request->task;
         return TARN_OK;
     default:
-        return tarn_status_new(TARN_INVALID_ARGUMENT, "a message that is neither task, file nor data");
+        return tarn_status_new(TARN_INVALID_ARGUMENT,
+                               "a message that is neither task, file nor data");
     }
 }
 
@@ -96,14 +98,16 @@ static struct tarn_status *next_part(struct tarn_flight__parts *parts)
     return TARN_OK;
 }
 
-struct tarn_status *tarn_flight__parts_next_file(struct tarn_flight__parts *parts, struct tarn_op *op,
-                                                 const char **name, enum tarn_data_format *format, bool *found)
+struct tarn_status *tarn_flight__parts_next_file(struct tarn_flight__parts *parts,
+                                                 struct tarn_op *op, const char **name,
+                                                 enum tarn_data_format *format, bool *found)
 {
     if (parts->part.kind == TARN_PART_TASK)
         TARN_TRY(next_part(parts));
     if (parts->part.kind == TARN_PART_DATA && parts->file_count == 0)
         return tarn_status_new(TARN_INVALID_ARGUMENT, "data before a file");
-    while (parts->part.kind == TARN_PART_DATA) /* what its reader didn't want: an Arrow file's footer */
+    while (parts->part.kind ==
+           TARN_PART_DATA) /* what its reader didn't want: an Arrow file's footer */
         TARN_TRY(next_part(parts));
     *found = parts->part.kind == TARN_PART_FILE;
     if (!*found)
@@ -115,7 +119,8 @@ struct tarn_status *tarn_flight__parts_next_file(struct tarn_flight__parts *part
     return next_part(parts);
 }
 
-struct tarn_status *tarn_flight__parts_take(struct tarn_flight__parts *parts, struct tarn_slice *out)
+struct tarn_status *tarn_flight__parts_take(struct tarn_flight__parts *parts,
+                                            struct tarn_slice *out)
 {
     while (parts->part.kind == TARN_PART_DATA && parts->part.data.size == 0)
         TARN_TRY(next_part(parts));
@@ -124,8 +129,8 @@ struct tarn_status *tarn_flight__parts_take(struct tarn_flight__parts *parts, st
     return TARN_OK;
 }
 
-struct tarn_status *tarn_flight__parts_pull(void *arg, struct tarn_op *op TARN_UNUSED, uint8_t *out, size_t size,
-                                            size_t *got)
+struct tarn_status *tarn_flight__parts_pull(void *arg, struct tarn_op *op TARN_UNUSED, uint8_t *out,
+                                            size_t size, size_t *got)
 {
     struct tarn_flight__parts *parts = arg;
 

@@ -14,10 +14,10 @@ struct scan {
     struct tarn_merge_split *splits;
     size_t split_count;
     int64_t file_count, row_count;
-    struct tarn_field *fields;  /* of the result */
+    struct tarn_field *fields; /* of the result */
     int *columns;
     size_t column_count;
-    uint8_t *piece;             /* owned: bytes not yet sent */
+    uint8_t *piece; /* owned: bytes not yet sent */
     size_t piece_size;
 };
 
@@ -39,7 +39,8 @@ static struct tarn_status *send_piece(struct scan *scan)
     struct tarn_slice body = tarn_slice_of(scan->piece, scan->piece_size);
     uint8_t *piece = tarn_move(scan->piece);
     scan->piece_size = 0;
-    return tarn_call_write(scan->call, tarn_message_wrap(tarn_slice_of(head, head_size), body, free, piece));
+    return tarn_call_write(scan->call,
+                           tarn_message_wrap(tarn_slice_of(head, head_size), body, free, piece));
 }
 
 static struct tarn_status *push(void *arg, struct tarn_op *op TARN_UNUSED, struct tarn_slice bytes)
@@ -61,19 +62,21 @@ static struct tarn_status *push(void *arg, struct tarn_op *op TARN_UNUSED, struc
 
 /* --- what was asked for --- */
 
-static struct tarn_status *unknown_column(const struct tarn_schema *schema, struct tarn_op *op, struct tarn_slice name)
+static struct tarn_status *unknown_column(const struct tarn_schema *schema, struct tarn_op *op,
+                                          struct tarn_slice name)
 {
     const char **names = tarn_arena_calloc(op->arena, schema->field_count + 1, sizeof *names);
 
     for (size_t i = 0; i < schema->field_count; i++)
         names[i] = tarn_arena_str(op->arena, schema->fields[i].name);
     const char *nearest = tarn_nearest(tarn_arena_str(op->arena, name), names, schema->field_count);
-    return tarn_status_new(TARN_COLUMN_NOT_FOUND, "there is no column %.*s%s%s%s", TARN_SLICE_ARG(name),
-                           nearest == NULL ? "" : "; did you mean ", nearest == NULL ? "" : nearest,
-                           nearest == NULL ? "" : "?");
+    return tarn_status_new(TARN_COLUMN_NOT_FOUND, "there is no column %.*s%s%s%s",
+                           TARN_SLICE_ARG(name), nearest == NULL ? "" : "; did you mean ",
+                           nearest == NULL ? "" : nearest, nearest == NULL ? "" : "?");
 }
 
-static struct tarn_status *choose_columns(struct scan *scan, struct tarn_op *op, const Tarn__V1__ScanRequest *request)
+static struct tarn_status *choose_columns(struct scan *scan, struct tarn_op *op,
+                                          const Tarn__V1__ScanRequest *request)
 {
     const struct tarn_schema *schema = scan->table.schema;
     size_t n = request->n_columns == 0 ? schema->field_count : request->n_columns;
@@ -91,7 +94,8 @@ static struct tarn_status *choose_columns(struct scan *scan, struct tarn_op *op,
             if (column < 0)
                 return unknown_column(schema, op, name);
             if (taken[column])
-                return tarn_status_new(TARN_INVALID_ARGUMENT, "column %.*s is asked for twice", TARN_SLICE_ARG(name));
+                return tarn_status_new(TARN_INVALID_ARGUMENT, "column %.*s is asked for twice",
+                                       TARN_SLICE_ARG(name));
         }
         taken[column] = true;
         scan->columns[i] = column;
@@ -101,7 +105,8 @@ static struct tarn_status *choose_columns(struct scan *scan, struct tarn_op *op,
     return TARN_OK;
 }
 
-static struct tarn_status *read_splits(struct scan *scan, struct tarn_op *op, const Tarn__V1__ScanTask *task)
+static struct tarn_status *read_splits(struct scan *scan, struct tarn_op *op,
+                                       const Tarn__V1__ScanTask *task)
 {
     scan->splits = tarn_arena_calloc(op->arena, task->n_splits + 1, sizeof *scan->splits);
     scan->split_count = task->n_splits;
@@ -113,7 +118,8 @@ static struct tarn_status *read_splits(struct scan *scan, struct tarn_op *op, co
         to->partition = tarn_flight_slice(from->partition);
         to->bucket = from->bucket;
         to->raw = from->raw != 0;
-        TARN_TRY(tarn_flight_entries_unpack(from->files, from->n_files, to->partition, to->bucket, op->arena, &files));
+        TARN_TRY(tarn_flight_entries_unpack(from->files, from->n_files, to->partition, to->bucket,
+                                            op->arena, &files));
         to->files = files;
         to->file_count = from->n_files;
         scan->file_count += (int64_t)from->n_files;
@@ -121,18 +127,23 @@ static struct tarn_status *read_splits(struct scan *scan, struct tarn_op *op, co
     return TARN_OK;
 }
 
-static struct tarn_status *open_source(struct scan *scan, struct tarn_op *op, struct tarn_flight *flight,
-                                       const Tarn__V1__ScanRequest *request, struct tarn_source **out)
+static struct tarn_status *open_source(struct scan *scan, struct tarn_op *op,
+                                       struct tarn_flight *flight,
+                                       const Tarn__V1__ScanRequest *request,
+                                       struct tarn_source **out)
 {
     struct tarn_predicate *where = tarn_arena_calloc(op->arena, 1, sizeof *where);
     bool limited = request->_limit_case == TARN__V1__SCAN_REQUEST___LIMIT_LIMIT;
 
     if (request->task == NULL)
-        return tarn_status_new(TARN_INVALID_ARGUMENT, "a scan without a task: ask the daemon for it");
-    TARN_TRY(tarn_flight_table_open(flight->options.tables, request->task->table, op->arena, &scan->table));
+        return tarn_status_new(TARN_INVALID_ARGUMENT,
+                               "a scan without a task: ask the daemon for it");
+    TARN_TRY(tarn_flight_table_open(flight->options.tables, request->task->table, op->arena,
+                                    &scan->table));
     TARN_TRY(choose_columns(scan, op, request));
     if (request->where[0] != '\0')
-        TARN_TRY(tarn_predicate_parse(tarn_slice_str(request->where), scan->table.schema, op->arena, where));
+        TARN_TRY(tarn_predicate_parse(tarn_slice_str(request->where), scan->table.schema, op->arena,
+                                      where));
     if (limited && request->limit < 0)
         return tarn_status_new(TARN_INVALID_ARGUMENT, "the limit is %" PRId64, request->limit);
     TARN_TRY(read_splits(scan, op, request->task));
@@ -148,8 +159,8 @@ static struct tarn_status *open_source(struct scan *scan, struct tarn_op *op, st
 
 /* --- rows out --- */
 
-static struct tarn_status *encode_rows(struct scan *scan, struct tarn_op *op, struct tarn_source *source,
-                                       struct tarn_output *output)
+static struct tarn_status *encode_rows(struct scan *scan, struct tarn_op *op,
+                                       struct tarn_source *source, struct tarn_output *output)
 {
     for (;;) {
         TARN_OWN(tarn_batch_drop) struct tarn_batch *batch = NULL;
@@ -194,7 +205,8 @@ static struct tarn_status *serve(struct scan *scan, struct tarn_op *op, struct t
     TARN_TRY(tarn_call_read(scan->call, &message));
     if (message == NULL)
         return tarn_status_new(TARN_INVALID_ARGUMENT, "no request");
-    TARN_TRY(tarn_flight_unpack(&tarn__v1__scan_request__descriptor, tarn_message_bytes(message), op->arena, &decoded));
+    TARN_TRY(tarn_flight_unpack(&tarn__v1__scan_request__descriptor, tarn_message_bytes(message),
+                                op->arena, &decoded));
     const Tarn__V1__ScanRequest *request = decoded;
     tarn_message_drop(&message);
     TARN_TRY(tarn_flight__format((int)request->format, &format));

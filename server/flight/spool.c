@@ -22,7 +22,8 @@ static struct tarn_status *open_unnamed(struct tarn_flight__spool *spool, const 
     return TARN_OK;
 }
 
-static struct tarn_status *check_space(const struct tarn_flight__spool *spool, const char *dir, int64_t size)
+static struct tarn_status *check_space(const struct tarn_flight__spool *spool, const char *dir,
+                                       int64_t size)
 {
     struct statvfs st;
     int64_t left;
@@ -30,12 +31,14 @@ static struct tarn_status *check_space(const struct tarn_flight__spool *spool, c
     if (fstatvfs(spool->fd, &st) != 0 || __builtin_mul_overflow(st.f_bavail, st.f_frsize, &left))
         return TARN_OK; /* a disk that doesn't say; a write will */
     if (left < TARN_SPOOL_RESERVE)
-        return tarn_status_new(TARN_DISK_FULL, "%s has %" PRId64 " bytes left after %" PRId64 " of the input", dir,
+        return tarn_status_new(TARN_DISK_FULL,
+                               "%s has %" PRId64 " bytes left after %" PRId64 " of the input", dir,
                                left, size);
     return TARN_OK;
 }
 
-static struct tarn_status *write_all(const struct tarn_flight__spool *spool, const char *dir, struct tarn_slice bytes)
+static struct tarn_status *write_all(const struct tarn_flight__spool *spool, const char *dir,
+                                     struct tarn_slice bytes)
 {
     while (bytes.size > 0) {
         ssize_t n = write(spool->fd, bytes.data, bytes.size);

@@ -3,12 +3,13 @@
 
 #include <pthread.h>
 
-#define STORES_MAX 16     /* warehouses a worker meets in its life; one, as a rule */
+#define STORES_MAX 16 /* warehouses a worker meets in its life; one, as a rule */
 #define SCHEMAS_MAX 10000
 
 struct tarn_flight_tables {
     pthread_mutex_t lock;
-    struct tarn_map *stores; /* by URI; never dropped before the end, so that they can be borrowed */
+    struct tarn_map
+        *stores; /* by URI; never dropped before the end, so that they can be borrowed */
 };
 
 struct tarn_flight_tables *tarn_flight_tables_new(void)
@@ -34,26 +35,30 @@ void tarn_flight_tables_free(struct tarn_flight_tables *tables)
     free(tables);
 }
 
-void tarn_flight_tables_add(struct tarn_flight_tables *tables, const char *uri, struct tarn_store *store)
+void tarn_flight_tables_add(struct tarn_flight_tables *tables, const char *uri,
+                            struct tarn_store *store)
 {
     pthread_mutex_lock(&tables->lock);
     tarn_store_unref(tarn_map_set(tables->stores, tarn_slice_str(uri), tarn_store_ref(store)));
     pthread_mutex_unlock(&tables->lock);
 }
 
-static struct tarn_status *find_or_open(struct tarn_flight_tables *tables, const char *uri, struct tarn_store **out)
+static struct tarn_status *find_or_open(struct tarn_flight_tables *tables, const char *uri,
+                                        struct tarn_store **out)
 {
     *out = tarn_map_find(tables->stores, tarn_slice_str(uri));
     if (*out != NULL)
         return TARN_OK;
     if (tarn_map_count(tables->stores) == STORES_MAX)
-        return tarn_status_new(TARN_TOO_LARGE, "%s would be the store number %d of this worker", uri, STORES_MAX + 1);
+        return tarn_status_new(TARN_TOO_LARGE, "%s would be the store number %d of this worker",
+                               uri, STORES_MAX + 1);
     TARN_TRY(tarn_store_open(uri, out));
     tarn_map_set(tables->stores, tarn_slice_str(uri), *out);
     return TARN_OK;
 }
 
-static struct tarn_status *open_store(struct tarn_flight_tables *tables, const char *uri, struct tarn_store **out)
+static struct tarn_status *open_store(struct tarn_flight_tables *tables, const char *uri,
+                                      struct tarn_store **out)
 {
     pthread_mutex_lock(&tables->lock);
     struct tarn_status *s = find_or_open(tables, uri, out);
@@ -61,8 +66,8 @@ static struct tarn_status *open_store(struct tarn_flight_tables *tables, const c
     return s;
 }
 
-static struct tarn_status *decode_schemas(const Tarn__V1__TableDescription *description, struct tarn_arena *arena,
-                                          struct tarn_merge_table *out)
+static struct tarn_status *decode_schemas(const Tarn__V1__TableDescription *description,
+                                          struct tarn_arena *arena, struct tarn_merge_table *out)
 {
     size_t n = description->n_schemas;
     if (n > SCHEMAS_MAX)
@@ -72,25 +77,29 @@ static struct tarn_status *decode_schemas(const Tarn__V1__TableDescription *desc
 
     out->schema = NULL;
     for (size_t i = 0; i < n; i++) {
-        TARN_TRY(tarn_schema_decode(tarn_flight_slice(description->schemas[i]), arena, &schemas[i]));
+        TARN_TRY(
+            tarn_schema_decode(tarn_flight_slice(description->schemas[i]), arena, &schemas[i]));
         all[i] = &schemas[i];
         if (schemas[i].id == description->schema_id)
             out->schema = &schemas[i];
     }
     if (out->schema == NULL)
-        return tarn_status_new(TARN_INVALID_ARGUMENT, "schema %" PRId64 " is not among the %zu that were sent",
+        return tarn_status_new(TARN_INVALID_ARGUMENT,
+                               "schema %" PRId64 " is not among the %zu that were sent",
                                description->schema_id, n);
     out->old_schemas = all;
     out->old_schema_count = n;
     return TARN_OK;
 }
 
-static struct tarn_status *open_table(struct tarn_flight_tables *tables, const Tarn__V1__TableDescription *description,
+static struct tarn_status *open_table(struct tarn_flight_tables *tables,
+                                      const Tarn__V1__TableDescription *description,
                                       struct tarn_arena *arena, struct tarn_merge_table *out)
 {
     struct tarn_options *options = tarn_arena_calloc(arena, 1, sizeof *options);
 
-    TARN_TRY(tarn_flight__text(tarn_flight_slice(description->path), "the table's path", arena, &out->path));
+    TARN_TRY(tarn_flight__text(tarn_flight_slice(description->path), "the table's path", arena,
+                               &out->path));
     if (out->path[0] == '\0') /* all else about it is checked with every key that is made of it */
         return tarn_status_new(TARN_INVALID_ARGUMENT, "the table's path is empty");
     TARN_TRY(decode_schemas(description, arena, out));
@@ -100,8 +109,8 @@ static struct tarn_status *open_table(struct tarn_flight_tables *tables, const T
 }
 
 struct tarn_status *tarn_flight_table_open(struct tarn_flight_tables *tables,
-                                           const Tarn__V1__TableDescription *description, struct tarn_arena *arena,
-                                           struct tarn_merge_table *out)
+                                           const Tarn__V1__TableDescription *description,
+                                           struct tarn_arena *arena, struct tarn_merge_table *out)
 {
     if (description == NULL)
         return tarn_status_new(TARN_INVALID_ARGUMENT, "the task has no table");
@@ -114,20 +123,24 @@ struct tarn_status *tarn_flight_table_open(struct tarn_flight_tables *tables,
 
 /* --- entries --- */
 
-static struct tarn_status *check_entry(const struct tarn_manifest_entry *entry, struct tarn_slice partition,
-                                       int32_t bucket)
+static struct tarn_status *check_entry(const struct tarn_manifest_entry *entry,
+                                       struct tarn_slice partition, int32_t bucket)
 {
     struct tarn_slice name = entry->file.name;
 
     if (entry->bucket != bucket || !tarn_slice_equal(entry->partition, partition))
-        return tarn_status_new(TARN_INVALID_ARGUMENT, "file %.*s belongs to another bucket", TARN_SLICE_ARG(name));
-    if (name.size == 0 || memchr(name.data, '/', name.size) != NULL || memchr(name.data, '\0', name.size) != NULL)
-        return tarn_status_new(TARN_INVALID_ARGUMENT, "\"%.*s\" is no file name", TARN_SLICE_ARG(name));
+        return tarn_status_new(TARN_INVALID_ARGUMENT, "file %.*s belongs to another bucket",
+                               TARN_SLICE_ARG(name));
+    if (name.size == 0 || memchr(name.data, '/', name.size) != NULL ||
+        memchr(name.data, '\0', name.size) != NULL)
+        return tarn_status_new(TARN_INVALID_ARGUMENT, "\"%.*s\" is no file name",
+                               TARN_SLICE_ARG(name));
     return TARN_OK;
 }
 
 struct tarn_status *tarn_flight_entries_unpack(const ProtobufCBinaryData *packed, size_t count,
-                                               struct tarn_slice partition, int32_t bucket, struct tarn_arena *arena,
+                                               struct tarn_slice partition, int32_t bucket,
+                                               struct tarn_arena *arena,
                                                struct tarn_manifest_entry **out)
 {
     struct tarn_manifest_entry *entries = tarn_arena_calloc(arena, count + 1, sizeof *entries);
@@ -140,8 +153,8 @@ struct tarn_status *tarn_flight_entries_unpack(const ProtobufCBinaryData *packed
     return TARN_OK;
 }
 
-ProtobufCBinaryData *tarn_flight_entries_pack(const struct tarn_manifest_entry *entries, size_t count,
-                                              struct tarn_arena *arena)
+ProtobufCBinaryData *tarn_flight_entries_pack(const struct tarn_manifest_entry *entries,
+                                              size_t count, struct tarn_arena *arena)
 {
     ProtobufCBinaryData *out = tarn_arena_calloc(arena, count + 1, sizeof *out);
     TARN_OWN(tarn_buf_drop) struct tarn_buf bytes = {0};

@@ -13,23 +13,23 @@
 
 struct task {
     struct tarn_work *work;
-    struct tarn_op op;              /* of the run; its arena holds all of the task */
+    struct tarn_op op; /* of the run; its arena holds all of the task */
     const Tarn__V1__Task *message;
-    const char *worker_id;          /* it was leased under */
+    const char *worker_id; /* it was leased under */
     struct tarn_timer *renewer;
-    atomic_llong renewed_ms;        /* monotonic */
-    atomic_bool lost;               /* W1 */
+    atomic_llong renewed_ms; /* monotonic */
+    atomic_bool lost;        /* W1 */
     struct task *next;
 };
 
 struct tarn_work {
     struct tarn_work_options options;
-    struct tarn_op polling;         /* cancelled by stop: parent of registering and polling */
-    pthread_mutex_t lock;           /* guards what follows */
+    struct tarn_op polling; /* cancelled by stop: parent of registering and polling */
+    pthread_mutex_t lock;   /* guards what follows */
     pthread_cond_t changed;
     bool stopping;
     bool loop_ended;
-    struct task *tasks;             /* those that run */
+    struct task *tasks; /* those that run */
     int task_count;
 };
 

@@ -49,7 +49,8 @@ static int free_slots(struct tarn_work *work)
     return free_count;
 }
 
-static struct tarn_status *do_register(struct tarn_work *work, struct tarn_op *op, char worker_id[TARN_WORK_ID_MAX])
+static struct tarn_status *do_register(struct tarn_work *work, struct tarn_op *op,
+                                       char worker_id[TARN_WORK_ID_MAX])
 {
     Tarn__V1__RegisterRequest request = TARN__V1__REGISTER_REQUEST__INIT;
     const void *message;
@@ -60,20 +61,21 @@ static struct tarn_status *do_register(struct tarn_work *work, struct tarn_op *o
     request.memory_max_bytes = work->options.memory_max_bytes;
     request.version = (char *)(uintptr_t)work->options.version;
     op->deadline_mono_ms = tarn_clock_mono_ms() + ANSWER_MS;
-    TARN_TRY(tarn_flight_ask(work->options.daemon, op, "/tarn.v1.WorkerService/Register", &request.base,
-                             &tarn__v1__register_response__descriptor, &message));
+    TARN_TRY(tarn_flight_ask(work->options.daemon, op, "/tarn.v1.WorkerService/Register",
+                             &request.base, &tarn__v1__register_response__descriptor, &message));
     const Tarn__V1__RegisterResponse *response = message;
     size_t size = strlen(response->worker_id);
     if (size == 0 || size >= TARN_WORK_ID_MAX)
         return tarn_status_new(TARN_INTERNAL, "the daemon gave a worker id of %zu bytes", size);
     memcpy(worker_id, response->worker_id, size + 1);
-    tarn_log(op, TARN_INFO, "worker.joined", "id=%s lease_ms=%" PRId64, worker_id, response->lease_ms);
+    tarn_log(op, TARN_INFO, "worker.joined", "id=%s lease_ms=%" PRId64, worker_id,
+             response->lease_ms);
     return TARN_OK;
 }
 
 /* Each task has its own copy of the answer it came in. */
-static struct tarn_status *start_task(struct tarn_work *work, struct tarn_slice answer, size_t index,
-                                      const char *worker_id)
+static struct tarn_status *start_task(struct tarn_work *work, struct tarn_slice answer,
+                                      size_t index, const char *worker_id)
 {
     struct task *task = tarn_calloc(1, sizeof *task);
     const void *message;
@@ -98,7 +100,8 @@ static struct tarn_status *start_task(struct tarn_work *work, struct tarn_slice 
     return TARN_OK;
 }
 
-static struct tarn_status *do_poll(struct tarn_work *work, struct tarn_op *op, const char *worker_id, int slots)
+static struct tarn_status *do_poll(struct tarn_work *work, struct tarn_op *op,
+                                   const char *worker_id, int slots)
 {
     Tarn__V1__PollRequest request = TARN__V1__POLL_REQUEST__INIT;
     TARN_OWN(tarn_message_drop) struct tarn_message *answer = NULL;

@@ -2,9 +2,9 @@
 #include "internal.h"
 
 #define RENEW_MS_MIN 20
-#define REPORT_MS 300000      /* a commit on a slow store, behind others */
+#define REPORT_MS 300000 /* a commit on a slow store, behind others */
 #define REPORT_TRIES_MAX 5
-#define STOP_REPORT_MS 2000   /* what the last word of a worker that stops may take */
+#define STOP_REPORT_MS 2000 /* what the last word of a worker that stops may take */
 
 void tarn_work__task_free(struct task *task)
 {
@@ -26,8 +26,8 @@ static struct tarn_status *ask_renewal(struct task *task, struct tarn_op *op, bo
     request.worker_id = (char *)(uintptr_t)task->worker_id;
     request.leases = leases;
     request.n_leases = 1;
-    TARN_TRY(tarn_flight_ask(task->work->options.daemon, op, "/tarn.v1.WorkerService/Renew", &request.base,
-                             &tarn__v1__renew_response__descriptor, &message));
+    TARN_TRY(tarn_flight_ask(task->work->options.daemon, op, "/tarn.v1.WorkerService/Renew",
+                             &request.base, &tarn__v1__renew_response__descriptor, &message));
     const Tarn__V1__RenewResponse *response = message;
     for (size_t i = 0; i < response->n_lost_task_ids; i++)
         *lost = *lost || response->lost_task_ids[i] == task->message->id;
@@ -51,8 +51,9 @@ static void renew(void *arg)
         lost = tarn_status_reason(s) == TARN_WORKER_LOST ||
                tarn_clock_mono_ms() - atomic_load(&task->renewed_ms) >= task->message->lease_ms;
     if (lost && !atomic_exchange(&task->lost, true)) {
-        tarn_log(&task->op, TARN_WARN, "task.lease_lost", "id=%" PRId64 " error=%s", task->message->id,
-                 tarn_log_quote(NULL, s == TARN_OK ? "the daemon says so" : tarn_status_message(s)));
+        tarn_log(
+            &task->op, TARN_WARN, "task.lease_lost", "id=%" PRId64 " error=%s", task->message->id,
+            tarn_log_quote(NULL, s == TARN_OK ? "the daemon says so" : tarn_status_message(s)));
         tarn_op_cancel(&task->op);
     }
     tarn_status_free(s);
@@ -75,11 +76,15 @@ static struct tarn_status *run(struct task *task, struct outcome *out)
 
     if (compact == NULL)
         return tarn_status_new(TARN_UNIMPLEMENTED, "this worker knows no task of that kind");
-    TARN_TRY(tarn_flight_table_open(task->work->options.tables, compact->table, arena, &out->table));
-    TARN_TRY(tarn_flight_entries_unpack(compact->files, compact->n_files, tarn_flight_slice(compact->partition),
-                                        compact->bucket, arena, &files));
-    if (compact->output_level < 0 || (compact->output_level > 0 && tarn_schema_is_append(out->table.schema)))
-        return tarn_status_new(TARN_INVALID_ARGUMENT, "output level %" PRId32, compact->output_level);
+    TARN_TRY(
+        tarn_flight_table_open(task->work->options.tables, compact->table, arena, &out->table));
+    TARN_TRY(tarn_flight_entries_unpack(compact->files, compact->n_files,
+                                        tarn_flight_slice(compact->partition), compact->bucket,
+                                        arena, &files));
+    if (compact->output_level < 0 ||
+        (compact->output_level > 0 && tarn_schema_is_append(out->table.schema)))
+        return tarn_status_new(TARN_INVALID_ARGUMENT, "output level %" PRId32,
+                               compact->output_level);
     struct tarn_compact_spec spec = {
         .files = files,
         .file_count = compact->n_files,
@@ -92,8 +97,9 @@ static struct tarn_status *run(struct task *task, struct outcome *out)
 
 /* --- the report --- */
 
-static void fill_report(struct task *task, const struct outcome *outcome, const struct tarn_status *failure,
-                        struct tarn_arena *arena, Tarn__V1__ReportRequest *request)
+static void fill_report(struct task *task, const struct outcome *outcome,
+                        const struct tarn_status *failure, struct tarn_arena *arena,
+                        Tarn__V1__ReportRequest *request)
 {
     request->worker_id = (char *)(uintptr_t)task->worker_id;
     request->lease->task_id = task->message->id;
@@ -105,7 +111,8 @@ static void fill_report(struct task *task, const struct outcome *outcome, const 
         return;
     }
     request->n_entries = outcome->result.entry_count;
-    request->entries = tarn_flight_entries_pack(outcome->result.entries, outcome->result.entry_count, arena);
+    request->entries =
+        tarn_flight_entries_pack(outcome->result.entries, outcome->result.entry_count, arena);
     request->rows_in = outcome->result.rows_in;
     request->rows_out = outcome->result.rows_out;
     request->bytes_in = outcome->result.bytes_in;
@@ -117,10 +124,17 @@ static void fill_report(struct task *task, const struct outcome *outcome, const 
 static bool is_refusal(const struct tarn_status *s)
 {
     switch (tarn_status_code(s)) {
-    case TARN_CODE_INVALID_ARGUMENT: case TARN_CODE_NOT_FOUND: case TARN_CODE_ALREADY_EXISTS:
-    case TARN_CODE_PERMISSION_DENIED: case TARN_CODE_UNAUTHENTICATED: case TARN_CODE_RESOURCE_EXHAUSTED:
-    case TARN_CODE_FAILED_PRECONDITION: case TARN_CODE_ABORTED: case TARN_CODE_OUT_OF_RANGE:
-    case TARN_CODE_UNIMPLEMENTED: case TARN_CODE_DATA_LOSS:
+    case TARN_CODE_INVALID_ARGUMENT:
+    case TARN_CODE_NOT_FOUND:
+    case TARN_CODE_ALREADY_EXISTS:
+    case TARN_CODE_PERMISSION_DENIED:
+    case TARN_CODE_UNAUTHENTICATED:
+    case TARN_CODE_RESOURCE_EXHAUSTED:
+    case TARN_CODE_FAILED_PRECONDITION:
+    case TARN_CODE_ABORTED:
+    case TARN_CODE_OUT_OF_RANGE:
+    case TARN_CODE_UNIMPLEMENTED:
+    case TARN_CODE_DATA_LOSS:
         return tarn_status_reason(s) != TARN_OUTCOME_UNKNOWN;
     default:
         return false;
@@ -144,14 +158,16 @@ static struct tarn_status *send_report(struct task *task, const Tarn__V1__Report
     tarn_op_init(&op);
     op.deadline_mono_ms =
         tarn_clock_mono_ms() + (failed && is_stopping(task->work) ? STOP_REPORT_MS : REPORT_MS);
-    struct tarn_status *s = tarn_flight_ask(task->work->options.daemon, &op, "/tarn.v1.WorkerService/Report",
-                                            &request->base, &tarn__v1__report_response__descriptor, &message);
+    struct tarn_status *s =
+        tarn_flight_ask(task->work->options.daemon, &op, "/tarn.v1.WorkerService/Report",
+                        &request->base, &tarn__v1__report_response__descriptor, &message);
     tarn_op_fini(&op);
     return s;
 }
 
 /* Asks again while there is no answer. *refused: nothing was committed, for certain. */
-static struct tarn_status *report(struct task *task, const Tarn__V1__ReportRequest *request, bool *refused)
+static struct tarn_status *report(struct task *task, const Tarn__V1__ReportRequest *request,
+                                  bool *refused)
 {
     int64_t pause_ms = task->work->options.retry_ms;
     bool unknown = false;
@@ -173,11 +189,13 @@ static void remove_outputs(const struct outcome *outcome)
     struct tarn_op cleaning;
 
     tarn_op_init(&cleaning);
-    tarn_merge_remove_files(&cleaning, &outcome->table, outcome->result.entries, outcome->result.entry_count); /* W3 */
+    tarn_merge_remove_files(&cleaning, &outcome->table, outcome->result.entries,
+                            outcome->result.entry_count); /* W3 */
     tarn_op_fini(&cleaning);
 }
 
-static void tell(struct task *task, const struct outcome *outcome, const struct tarn_status *failure)
+static void tell(struct task *task, const struct outcome *outcome,
+                 const struct tarn_status *failure)
 {
     Tarn__V1__ReportRequest request = TARN__V1__REPORT_REQUEST__INIT;
     Tarn__V1__LeaseRef lease = TARN__V1__LEASE_REF__INIT;
@@ -189,8 +207,8 @@ static void tell(struct task *task, const struct outcome *outcome, const struct 
     tarn_log(&task->op, s == TARN_OK ? TARN_INFO : TARN_WARN, "task.ended",
              "id=%" PRId64 " failure=%s rows_in=%" PRId64 " rows_out=%" PRId64 " bytes_in=%" PRId64
              " bytes_out=%" PRId64 " cpu_ms=%" PRId64 " error=%s",
-             task->message->id, tarn_log_quote(NULL, request.failure_reason), request.rows_in, request.rows_out,
-             request.bytes_in, request.bytes_out, request.cpu_ns / 1000000,
+             task->message->id, tarn_log_quote(NULL, request.failure_reason), request.rows_in,
+             request.rows_out, request.bytes_in, request.bytes_out, request.cpu_ns / 1000000,
              tarn_log_quote(NULL, tarn_status_message(s)));
     if (failure == TARN_OK && refused)
         remove_outputs(outcome);

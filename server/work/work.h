@@ -25,14 +25,14 @@ struct tarn_work_options { /* borrowed */
     struct tarn_exec *exec;
     struct tarn_channel *daemon;
     struct tarn_flight_tables *tables;
-    const char *name;          /* host and pid */
-    const char *address;       /* where this worker serves DataService */
+    const char *name;    /* host and pid */
+    const char *address; /* where this worker serves DataService */
     const char *version;
-    int slots;                 /* compactions at a time */
+    int slots; /* compactions at a time */
     int64_t memory_max_bytes;
     const char *scratch_dir;
-    int64_t retry_ms;          /* first pause after a failed call, doubled up to 50 times that; 0: 200 */
-    int64_t poll_wait_ms;      /* 0: 20 s */
+    int64_t retry_ms;     /* first pause after a failed call, doubled up to 50 times that; 0: 200 */
+    int64_t poll_wait_ms; /* 0: 20 s */
 };
 /* Goes on until stop, whatever happens to the daemon. */
 struct tarn_work *tarn_work_start(const struct tarn_work_options *options);

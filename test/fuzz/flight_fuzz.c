@@ -27,7 +27,8 @@ static void open_scan(const Tarn__V1__ScanTask *task, struct tarn_arena *arena)
     open_task(task->table, arena);
     for (size_t i = 0; i < task->n_splits; i++) {
         const Tarn__V1__SplitTask *split = task->splits[i];
-        tarn_status_free(tarn_flight_entries_unpack(split->files, split->n_files, tarn_flight_slice(split->partition),
+        tarn_status_free(tarn_flight_entries_unpack(split->files, split->n_files,
+                                                    tarn_flight_slice(split->partition),
                                                     split->bucket, arena, &entries));
     }
 }
@@ -42,7 +43,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (s == TARN_OK && part.kind == TARN_PART_TASK)
         open_task(part.task->table, arena);
     tarn_status_free(s);
-    s = tarn_flight_unpack(&tarn__v1__scan_request__descriptor, tarn_slice_of(data, size), arena, &message);
+    s = tarn_flight_unpack(&tarn__v1__scan_request__descriptor, tarn_slice_of(data, size), arena,
+                           &message);
     if (s == TARN_OK && ((const Tarn__V1__ScanRequest *)message)->task != NULL)
         open_scan(((const Tarn__V1__ScanRequest *)message)->task, arena);
     tarn_status_free(s);

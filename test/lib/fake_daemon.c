@@ -18,7 +18,8 @@ static void make_table(struct fake_daemon *daemon, struct tarn_test *t, const ch
     struct tarn_slice keys[1] = {tarn_slice_str(primary_key)};
     struct tarn_buf json = {0};
 
-    expect_ok(tarn_columns_parse(tarn_slice_str(columns), t->arena, &draft.fields, &draft.field_count));
+    expect_ok(
+        tarn_columns_parse(tarn_slice_str(columns), t->arena, &draft.fields, &draft.field_count));
     for (size_t i = 0; options != NULL && options[i] != NULL; i++) {
         const char *equals = strchr(options[i], '=');
         pairs[i] = (struct tarn_pair){tarn_slice_of(options[i], (size_t)(equals - options[i])),
@@ -35,7 +36,7 @@ static void make_table(struct fake_daemon *daemon, struct tarn_test *t, const ch
     tarn__v1__table_description__init(&daemon->description);
     daemon->description.store_uri = (char *)(uintptr_t)URI;
     daemon->description.path = tarn_flight_data(tarn_slice_str(table_path));
-    daemon->description.uuid = (char *)(uintptr_t)"6b1f0c5e-0000-4000-8000-000000000001";
+    daemon->description.uuid = (char *)(uintptr_t) "6b1f0c5e-0000-4000-8000-000000000001";
     daemon->description.name = tarn_flight_data(tarn_slice_str("db.t"));
     daemon->description.schemas = &daemon->schema_json;
     daemon->description.n_schemas = 1;
@@ -127,7 +128,8 @@ static struct tarn_status *serve_report(void *self, struct tarn_op *op, struct t
     const void *decoded;
 
     TARN_TRY(tarn_call_read(call, &message));
-    TARN_TRY(tarn_flight_unpack(&tarn__v1__report_request__descriptor, tarn_message_bytes(message), op->arena, &decoded));
+    TARN_TRY(tarn_flight_unpack(&tarn__v1__report_request__descriptor, tarn_message_bytes(message),
+                                op->arena, &decoded));
     const Tarn__V1__ReportRequest *request = decoded;
     pthread_mutex_lock(&daemon->lock);
     tarn_buf_clear(&daemon->report);
@@ -187,10 +189,11 @@ void fake_daemon_start(struct fake_daemon *daemon, struct tarn_test *t, const ch
     daemon->tables = tarn_flight_tables_new();
     tarn_flight_tables_add(daemon->tables, URI, daemon->store);
     daemon->scratch_dir = tarn_test_dir(t);
-    struct tarn_flight_options flight = {.tables = daemon->tables, .scratch_dir = daemon->scratch_dir,
-                                         .write_buffer_size = 1 << 20};
+    struct tarn_flight_options flight = {
+        .tables = daemon->tables, .scratch_dir = daemon->scratch_dir, .write_buffer_size = 1 << 20};
     /* The server's address is known once it runs, the channel's place before. */
-    struct tarn_wire_server_options server = {.listen = "127.0.0.1:0", .exec = daemon->exec,
+    struct tarn_wire_server_options server = {.listen = "127.0.0.1:0",
+                                              .exec = daemon->exec,
                                               .message_max_bytes = TARN_FLIGHT_MESSAGE_MAX};
     struct tarn_wire_server *probe;
     expect_ok(tarn_wire_server_start(&server, methods, 5, &probe));
@@ -305,13 +308,15 @@ static struct tarn_status *send_files(struct tarn_client_call *call, const struc
         TARN_TRY(tarn_client_call_write(call, fake_file(f->name, f->format)));
         for (size_t at = 0; at < f->bytes.size; at += PIECE)
             TARN_TRY(tarn_client_call_write(
-                call, fake_data(tarn_slice_of(f->bytes.data + at, TARN_MIN((size_t)PIECE, f->bytes.size - at)))));
+                call, fake_data(tarn_slice_of(f->bytes.data + at,
+                                              TARN_MIN((size_t)PIECE, f->bytes.size - at)))));
     }
     return tarn_client_call_writes_done(call);
 }
 
-struct tarn_status *fake_ingest(struct fake_daemon *daemon, struct tarn_test *t, const Tarn__V1__IngestStart *start,
-                                const struct fake_load *files, const Tarn__V1__IngestResponse **out)
+struct tarn_status *fake_ingest(struct fake_daemon *daemon, struct tarn_test *t,
+                                const Tarn__V1__IngestStart *start, const struct fake_load *files,
+                                const Tarn__V1__IngestResponse **out)
 {
     TARN_OWN(tarn_client_call_drop) struct tarn_client_call *call = NULL;
     TARN_OWN(tarn_message_drop) struct tarn_message *answer = NULL;
@@ -327,12 +332,14 @@ struct tarn_status *fake_ingest(struct fake_daemon *daemon, struct tarn_test *t,
         return s != TARN_OK ? s : tarn_status_new(TARN_INTERNAL, "no answer and no error");
     }
     TARN_TRY(tarn_client_call_finish(call));
-    TARN_TRY(tarn_flight_unpack(&tarn__v1__ingest_response__descriptor, tarn_message_bytes(answer), t->arena, &message));
+    TARN_TRY(tarn_flight_unpack(&tarn__v1__ingest_response__descriptor, tarn_message_bytes(answer),
+                                t->arena, &message));
     *out = message;
     return TARN_OK;
 }
 
-struct tarn_manifest_entry *fake_entries(struct tarn_test *t, const ProtobufCBinaryData *packed, size_t count)
+struct tarn_manifest_entry *fake_entries(struct tarn_test *t, const ProtobufCBinaryData *packed,
+                                         size_t count)
 {
     struct tarn_manifest_entry *entries = tarn_arena_calloc(t->arena, count + 1, sizeof *entries);
 
@@ -341,8 +348,9 @@ struct tarn_manifest_entry *fake_entries(struct tarn_test *t, const ProtobufCBin
     return entries;
 }
 
-struct tarn_status *fake_scan(struct fake_daemon *daemon, struct tarn_test *t, Tarn__V1__ScanRequest *request,
-                              const ProtobufCBinaryData *entries, size_t count, bool raw, struct tarn_buf *out,
+struct tarn_status *fake_scan(struct fake_daemon *daemon, struct tarn_test *t,
+                              Tarn__V1__ScanRequest *request, const ProtobufCBinaryData *entries,
+                              size_t count, bool raw, struct tarn_buf *out,
                               const Tarn__V1__ScanSummary **summary)
 {
     Tarn__V1__ScanTask task = TARN__V1__SCAN_TASK__INIT;
@@ -351,7 +359,8 @@ struct tarn_status *fake_scan(struct fake_daemon *daemon, struct tarn_test *t, T
 
     if (count > 0) {
         struct tarn_manifest_entry first = {0};
-        tarn_status_free(tarn_manifest_entry_unpack(tarn_flight_slice(entries[0]), t->arena, &first));
+        tarn_status_free(
+            tarn_manifest_entry_unpack(tarn_flight_slice(entries[0]), t->arena, &first));
         split.partition = tarn_flight_data(first.partition);
         split.bucket = first.bucket;
     }
@@ -375,7 +384,8 @@ struct tarn_status *fake_scan(struct fake_daemon *daemon, struct tarn_test *t, T
             tarn_status_free(s);
             return tarn_client_call_finish(call);
         }
-        TARN_TRY(tarn_flight_unpack(&tarn__v1__scan_response__descriptor, tarn_message_bytes(message), t->arena, &decoded));
+        TARN_TRY(tarn_flight_unpack(&tarn__v1__scan_response__descriptor,
+                                    tarn_message_bytes(message), t->arena, &decoded));
         const Tarn__V1__ScanResponse *response = decoded;
         if (*summary != NULL)
             return tarn_status_new(TARN_INTERNAL, "a message behind the summary");

@@ -14,10 +14,16 @@ static const Tarn__V1__IngestStart upsert = TARN__V1__INGEST_START__INIT;
 
 static struct tarn_work *start_work(struct fake_daemon *daemon)
 {
-    struct tarn_work_options work = {
-        .exec = daemon->exec, .daemon = daemon->channel, .tables = daemon->tables, .name = "test-1",
-        .address = "127.0.0.1:1", .version = "0", .slots = 1, .scratch_dir = daemon->scratch_dir,
-        .retry_ms = 10, .poll_wait_ms = 200};
+    struct tarn_work_options work = {.exec = daemon->exec,
+                                     .daemon = daemon->channel,
+                                     .tables = daemon->tables,
+                                     .name = "test-1",
+                                     .address = "127.0.0.1:1",
+                                     .version = "0",
+                                     .slots = 1,
+                                     .scratch_dir = daemon->scratch_dir,
+                                     .retry_ms = 10,
+                                     .poll_wait_ms = 200};
     return tarn_work_start(&work);
 }
 
@@ -28,7 +34,8 @@ static void stop_work(struct tarn_work *work)
 }
 
 /* `count` loads of the same keys, one file each; their entries, packed. */
-static ProtobufCBinaryData *load_files(struct fake_daemon *daemon, struct tarn_test *t, int count, int row_count)
+static ProtobufCBinaryData *load_files(struct fake_daemon *daemon, struct tarn_test *t, int count,
+                                       int row_count)
 {
     ProtobufCBinaryData *out = tarn_arena_calloc(t->arena, (size_t)count, sizeof *out);
     struct tarn_buf csv = {0};
@@ -39,7 +46,8 @@ static ProtobufCBinaryData *load_files(struct fake_daemon *daemon, struct tarn_t
         tarn_buf_add_str(&csv, "id,name\n");
         for (int r = 0; r < row_count; r++)
             tarn_buf_printf(&csv, "%d,load %d\n", r, i);
-        const struct fake_load files[] = {{"a.csv", TARN__V1__DATA_FORMAT__CSV, tarn_buf_slice(&csv)}, {0}};
+        const struct fake_load files[] = {
+            {"a.csv", TARN__V1__DATA_FORMAT__CSV, tarn_buf_slice(&csv)}, {0}};
         expect_ok(fake_ingest(daemon, t, &upsert, files, &response));
         expect_int(response->n_entries, 1);
         out[i] = response->entries[0];
@@ -48,7 +56,8 @@ static ProtobufCBinaryData *load_files(struct fake_daemon *daemon, struct tarn_t
     return out;
 }
 
-static void give_task(struct fake_daemon *daemon, struct tarn_test *t, ProtobufCBinaryData *files, size_t count)
+static void give_task(struct fake_daemon *daemon, struct tarn_test *t, ProtobufCBinaryData *files,
+                      size_t count)
 {
     Tarn__V1__PollResponse response = TARN__V1__POLL_RESPONSE__INIT;
     Tarn__V1__Task task = TARN__V1__TASK__INIT, *tasks[] = {&task};
@@ -75,7 +84,8 @@ static void give_task(struct fake_daemon *daemon, struct tarn_test *t, ProtobufC
 static const Tarn__V1__ReportRequest *last_report(struct fake_daemon *daemon, struct tarn_test *t)
 {
     const void *message;
-    expect_ok(tarn_flight_unpack(&tarn__v1__report_request__descriptor, tarn_buf_slice(&daemon->report), t->arena, &message));
+    expect_ok(tarn_flight_unpack(&tarn__v1__report_request__descriptor,
+                                 tarn_buf_slice(&daemon->report), t->arena, &message));
     return message;
 }
 
@@ -124,7 +134,8 @@ TARN_TEST(work, broken_files_are_reported)
     fake_daemon_start(&daemon, t, "id INT NOT NULL, name STRING", "id", options);
     ProtobufCBinaryData *files = load_files(&daemon, t, 2, 100);
     fake_daemon_files(&daemon, t, &keys);
-    expect_ok(tarn_store_put(daemon.store, t->op, keys[0], tarn_slice_str("PAR1 this is no parquet file PAR1")));
+    expect_ok(tarn_store_put(daemon.store, t->op, keys[0],
+                             tarn_slice_str("PAR1 this is no parquet file PAR1")));
     struct tarn_work *work = start_work(&daemon);
     give_task(&daemon, t, files, 2);
     expect_true(fake_daemon_wait(&daemon, &daemon.report_count, 1));
@@ -185,7 +196,8 @@ TARN_TEST(work, refused_outputs_are_removed_unknown_ones_stay)
     expect_int(files_after(t, TARN_LEASE_LOST, 1), 3);
     expect_int(files_after(t, TARN_COMMIT_CONFLICT, 1), 3);
     expect_int(files_after(t, TARN_OUTCOME_UNKNOWN, 1), 4);
-    expect_int(files_after(t, TARN_UNAVAILABLE, 5), 4); /* asked again and again, and nobody knows */
+    expect_int(files_after(t, TARN_UNAVAILABLE, 5),
+               4); /* asked again and again, and nobody knows */
 }
 
 TARN_TEST(work, files_that_moved_up_are_never_removed)
@@ -194,7 +206,8 @@ TARN_TEST(work, files_that_moved_up_are_never_removed)
     struct fake_daemon daemon;
 
     fake_daemon_start(&daemon, t, "id INT NOT NULL, name STRING", "id", small);
-    ProtobufCBinaryData *files = load_files(&daemon, t, 1, 2); /* larger than the target: moved, not rewritten */
+    ProtobufCBinaryData *files =
+        load_files(&daemon, t, 1, 2); /* larger than the target: moved, not rewritten */
     struct tarn_work *work = start_work(&daemon);
     daemon.report_reason = TARN_LEASE_LOST;
     give_task(&daemon, t, files, 1);
@@ -219,7 +232,8 @@ TARN_TEST(work, a_lost_lease_ends_the_run)
     give_task(&daemon, t, files, 8);
     expect_true(fake_daemon_wait(&daemon, &daemon.renew_count, 1));
     int polls = daemon.poll_count;
-    expect_true(fake_daemon_wait(&daemon, &daemon.poll_count, polls + 2)); /* the slot is free again */
+    expect_true(
+        fake_daemon_wait(&daemon, &daemon.poll_count, polls + 2)); /* the slot is free again */
     stop_work(work);
     expect_int(daemon.report_count, 0);
     tarn_store_faulty_clear(daemon.store);
