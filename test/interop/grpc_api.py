@@ -1,0 +1,893 @@
+#!/usr/bin/env python3
+"""Every gRPC method of tarn.v1, asked by a stock client in another language.
+
+Promise: stubs made from proto/ by the stock generator get the answers that the protos promise; errors
+carry google.rpc.ErrorInfo with a stable reason; a mutation with a request_id takes effect once; loads
+and scans pass through the daemon; a fake worker is served as a real one. At the end every method of
+every service has been called.
+
+Needs grpcio, grpcio-tools, grpcio-reflection, grpcio-health-checking (a virtual environment in
+$TARN_CACHE/pyenv is used where the running Python hasn't them).
+"""
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import traceback
+from concurrent import futures
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+BIN = os.environ.get("TARN_BIN", os.path.join(ROOT, "build", "bin"))
+VENV = os.path.join(os.environ.get("TARN_CACHE", os.path.expanduser("~/.cache/tarn")), "pyenv", "bin", "python")
+
+try:
+    import grpc
+    from google.rpc import error_details_pb2, status_pb2
+    from grpc_health.v1 import health_pb2, health_pb2_grpc
+    from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
+    from grpc_tools import protoc
+except ImportError:
+    if os.path.exists(VENV) and os.path.abspath(sys.executable) != os.path.abspath(VENV) and "TARN_REEXEC" not in os.environ:
+        os.environ["TARN_REEXEC"] = "1"
+        os.execv(VENV, [VENV, __file__])
+    print("skipped: grpcio and its tools are not installed (scripts/setup)")
+    print("0 passed, 0 failed, 1 skipped")
+    sys.exit(0)
+
+WORK = tempfile.mkdtemp(prefix="tarn-grpc-")
+GEN = os.path.join(WORK, "gen")
+os.makedirs(GEN)
+PROTOS = [os.path.join("tarn/v1", f) for f in sorted(os.listdir(os.path.join(ROOT, "proto/tarn/v1")))]
+assert protoc.main(["protoc", f"-I{ROOT}/proto", f"--python_out={GEN}", f"--grpc_python_out={GEN}"] + PROTOS) == 0
+sys.path.insert(0, GEN)
+from tarn.v1 import admin_pb2, catalog_pb2 as c, common_pb2 as m, data_pb2 as d  # noqa: E402
+from tarn.v1 import maintenance_pb2 as mt, table_pb2 as t, worker_pb2 as w  # noqa: E402
+from tarn.v1 import data_pb2_grpc  # noqa: E402
+
+BATCH = 2**63 - 1
+SERVICES = {
+    "CatalogService": c, "TableService": t, "MaintenanceService": mt, "WorkerService": w,
+    "DataService": d, "AdminService": admin_pb2,
+}
+called = set()
+results = {"passed": 0, "failed": 0, "skipped": 0}
+
+
+# ---- the harness
+
+class Client:
+    """client.CatalogService.GetTable(request): any method, by the descriptors, and noted as called."""
+
+    def __init__(self, address, token=None):
+        self.channel = grpc.insecure_channel(address, options=[("grpc.enable_retries", 0)])
+        self.metadata = (("authorization", f"Bearer {token}"),) if token else None
+        for name, module in SERVICES.items():
+            setattr(self, name, Service(self, module.DESCRIPTOR.services_by_name[name]))
+
+    def close(self):
+        self.channel.close()
+
+
+class Service:
+    def __init__(self, client, descriptor):
+        for method in descriptor.methods:
+            setattr(self, method.name, self.bind(client, descriptor, method))
+
+    @staticmethod
+    def bind(client, descriptor, method):
+        path = f"/{descriptor.full_name}/{method.name}"
+        kind = ("stream" if method.client_streaming else "unary") + "_" + (
+            "stream" if method.server_streaming else "unary")
+        request = method.input_type._concrete_class
+        response = method.output_type._concrete_class
+        stub = getattr(client.channel, kind)(path, request_serializer=request.SerializeToString,
+                                             response_deserializer=response.FromString)
+
+        def call(argument, timeout=30):
+            called.add(path)
+            answer = stub(argument, timeout=timeout, metadata=client.metadata)
+            return list(answer) if method.server_streaming else answer
+        return call
+
+
+def reason(call, *args):
+    """The reason of the error that the call must end with, and its code."""
+    try:
+        call(*args)
+    except grpc.RpcError as error:
+        for key, value in error.trailing_metadata() or ():
+            if key == "grpc-status-details-bin":
+                for detail in status_pb2.Status.FromString(value).details:
+                    info = error_details_pb2.ErrorInfo()
+                    if detail.Unpack(info):
+                        assert info.domain == "tarn", info
+                        return info.reason
+        return f"(no ErrorInfo, {error.code()}: {error.details()})"
+    return "(no error)"
+
+
+def expect(got, want):
+    assert got == want, f"got {got!r}, want {want!r}"
+
+
+def case(fn):
+    try:
+        fn()
+        results["passed"] += 1
+    except Exception:
+        results["failed"] += 1
+        print(f"FAILED {fn.__name__}")
+        traceback.print_exc(limit=-3, file=sys.stdout)
+
+
+class Daemon:
+    def __init__(self, name, *sets, binary="tarnd"):
+        self.dir = os.path.join(WORK, name)
+        os.makedirs(self.dir, exist_ok=True)
+        self.log_path = os.path.join(self.dir, "log")
+        self.log = open(self.log_path, "ab")
+        arguments = [os.path.join(BIN, binary)]
+        for pair in (f"server.data_dir={self.dir}/data", "server.grpc_listen=127.0.0.1:0",
+                     "server.http_listen=127.0.0.1:0", "compaction.auto=false") + sets:
+            arguments += ["--set", pair]
+        start = os.path.getsize(self.log_path)
+        self.process = subprocess.Popen(arguments, stderr=self.log, cwd=self.dir)
+        for _ in range(1000):
+            with open(self.log_path, encoding="utf-8", errors="replace") as file:
+                file.seek(start)
+                for line in file:
+                    if "server.ready" in line:
+                        words = dict(p.split("=", 1) for p in line.split() if "=" in p)
+                        self.grpc, self.http = words["grpc"], words["http"]
+                        return
+            if self.process.poll() is not None:
+                break
+            time.sleep(0.02)
+        with open(self.log_path, encoding="utf-8", errors="replace") as file:
+            raise RuntimeError(f"tarnd did not start: {file.read()}")
+
+    def warehouse(self, *parts):
+        return os.path.join(self.dir, "data", "warehouse", *parts)
+
+    def stop(self):
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+        code = self.process.wait(60)
+        self.log.close()
+        return code
+
+
+def ref(database, table, uuid=""):
+    return m.TableRef(database=database.encode(), table=table.encode(), uuid=uuid)
+
+
+def option(key, value):
+    return m.Option(key=key.encode(), value=value.encode())
+
+
+def new_table(client, name, columns, keys=(), partition=(), options=(), database="db"):
+    return client.CatalogService.CreateTable(c.CreateTableRequest(
+        database=database.encode(), table=name.encode(), columns_sql=columns.encode(),
+        primary_keys=[k.encode() for k in keys], partition_keys=[p.encode() for p in partition],
+        options=[option(*o) for o in options]))
+
+
+# ---- rows as Paimon serializes them: arity, then a BinaryRow
+
+def row(*longs):
+    """A serialized row of BIGINTs."""
+    null_bytes = ((len(longs) + 63 + 8) // 64) * 8
+    return len(longs).to_bytes(4, "big") + bytes(null_bytes) + b"".join(v.to_bytes(8, "little", signed=True) for v in longs)
+
+
+def empty_row():
+    return row()
+
+
+def data_file(daemon, table, name, first, last, level=0, rows=None, create=True, sequence=0, bucket=0, database="db"):
+    """A made-up file of a table of one BIGINT key `id`."""
+    folder = daemon.warehouse(f"{database}.db", table, f"bucket-{bucket}")
+    os.makedirs(folder, exist_ok=True)
+    if create:
+        with open(os.path.join(folder, name), "wb") as file:
+            file.write(b"x" * 100)
+    return t.DataFile(name=name.encode(), size=100, row_count=rows or last - first + 1, min_key=row(first),
+                      max_key=row(last), key_stats=t.Stats(min=row(first), max=row(last), null_counts=[0]),
+                      min_sequence=sequence, max_sequence=sequence + last - first,
+                      level=level, delete_row_count=0, creation_time_ms=int(time.time() * 1000), source=0)
+
+
+def entry(file, kind=0, total=1, bucket=0):
+    return t.FileEntry(kind=kind, partition=empty_row(), bucket=bucket, total_buckets=total, file=file)
+
+
+# ---- catalog
+
+def catalog_cases(daemon, client):
+    cat = client.CatalogService
+
+    def databases():
+        made = cat.CreateDatabase(c.CreateDatabaseRequest(name=b"db", comment=b"first", options=[option("a", "1")]))
+        expect((made.name, made.comment, made.table_count), (b"db", b"first", 0))
+        expect(reason(cat.CreateDatabase, c.CreateDatabaseRequest(name=b"db")), "DATABASE_EXISTS")
+        cat.CreateDatabase(c.CreateDatabaseRequest(name=b"db", ignore_if_exists=True))
+        got = cat.GetDatabase(c.GetDatabaseRequest(name=b"db"))
+        expect([(o.key, o.value) for o in got.options], [(b"a", b"1")])
+        got = cat.AlterDatabase(c.AlterDatabaseRequest(name=b"db", set=[option("b", "2")], remove=[b"a"]))
+        expect([(o.key, o.value) for o in got.options], [(b"b", b"2")])
+        expect(reason(cat.GetDatabase, c.GetDatabaseRequest(name=b"none")), "DATABASE_NOT_FOUND")
+
+    def names_are_checked():
+        for bad in (b"", b"a/b", b"..", b"a\0b", b"\xff\xfe", b"_x", b"a$b", b"x" * 300, b"a\nb", b"x.db"):
+            expect(reason(cat.CreateDatabase, c.CreateDatabaseRequest(name=bad)), "NAME_INVALID")
+        for bad in (b"a/b", b"../db.db/x", b"a\0b", b"\xff\xfe"):
+            expect(reason(cat.GetTable, c.GetTableRequest(table=m.TableRef(database=b"db", table=bad))), "NAME_INVALID")
+        expect(reason(cat.GetTable, c.GetTableRequest()), "INVALID_ARGUMENT")
+        expect(reason(cat.GetTable, c.GetTableRequest(table=m.TableRef(uuid="x"))), "INVALID_ARGUMENT")
+
+    def paging():
+        for i in range(7):
+            cat.CreateDatabase(c.CreateDatabaseRequest(name=b"page%d" % i))
+        seen, token = [], ""
+        for _ in range(20):
+            r = cat.ListDatabases(c.ListDatabasesRequest(page=m.Page(size=3, token=token)))
+            assert len(r.databases) <= 3
+            seen += [x.name for x in r.databases]
+            token = r.next_page_token
+            if not token:
+                break
+        expect(seen, sorted(seen))
+        expect([s for s in seen if s.startswith(b"page")], [b"page%d" % i for i in range(7)])
+        for i in range(7):
+            cat.DropDatabase(c.DropDatabaseRequest(name=b"page%d" % i))
+
+    def tables():
+        made = new_table(client, "t", "id BIGINT NOT NULL, name STRING COMMENT 'who'", keys=["id"])
+        expect([(o.key, o.value) for o in made.defaults_applied], [(b"bucket", b"1")])
+        expect([(f.name, f.type) for f in made.fields], [(b"id", "BIGINT NOT NULL"), (b"name", "STRING")])
+        expect((made.schema_id, made.snapshot_id, list(made.primary_keys)), (0, 0, [b"id"]))
+        assert made.schema_json.startswith(b"{") and made.path.endswith("/db.db/t"), made.path
+        expect(reason(cat.CreateTable, c.CreateTableRequest(database=b"db", table=b"t", columns_sql=b"a INT")), "TABLE_EXISTS")
+        again = cat.CreateTable(c.CreateTableRequest(database=b"db", table=b"t", columns_sql=b"a INT", ignore_if_exists=True))
+        expect((again.uuid, len(again.defaults_applied)), (made.uuid, 0))
+        got = cat.GetTable(c.GetTableRequest(table=m.TableRef(uuid=made.uuid)))
+        expect((got.database, got.name, got.fields[1].description), (b"db", b"t", b"who"))
+        other = made.uuid[:-1] + ("0" if made.uuid[-1] != "0" else "1")
+        expect(reason(cat.GetTable, c.GetTableRequest(table=ref("db", "t", other))), "TABLE_REPLACED")
+        expect(reason(cat.GetTable, c.GetTableRequest(table=ref("db", "nope"))), "TABLE_NOT_FOUND")
+        expect(reason(cat.GetTable, c.GetTableRequest(table=ref("nope", "t"))), "DATABASE_NOT_FOUND")
+
+    def ways_to_make_one():
+        fields = [m.Field(name=b"k", type="INT NOT NULL"), m.Field(name=b"dt", type="DATE"),
+                  m.Field(name=b"x", type="ROW<`a` INT, `b` ARRAY<STRING>>", description=b"nested")]
+        made = cat.CreateTable(c.CreateTableRequest(database=b"db", table=b"f", fields=fields, partition_keys=[b"dt"],
+                                                    options=[option("bucket", "-1")], comment=b"by fields"))
+        expect((list(made.partition_keys), made.comment, len(made.defaults_applied)), ([b"dt"], b"by fields", 0))
+        like = cat.CreateTable(c.CreateTableRequest(database=b"db", table=b"l", like=ref("db", "t"), options=[option("bucket", "3")]))
+        expect((list(like.primary_keys), [(o.key, o.value) for o in like.options]), ([b"id"], [(b"bucket", b"3")]))
+        schema = cat.GetTable(c.GetTableRequest(table=ref("db", "f"))).schema_json
+        copy = cat.CreateTable(c.CreateTableRequest(database=b"db", table=b"s", schema_json=schema))
+        expect([(f.name, f.type) for f in copy.fields], [(f.name, f.type) for f in made.fields])
+        bad = [dict(), dict(columns_sql=b"a INT", schema_json=schema), dict(columns_sql=b"a NONSENSE"),
+               dict(schema_json=b"{}"), dict(columns_sql=b"a INT", primary_keys=[b"zz"]),
+               dict(columns_sql=b"a INT, a INT"), dict(columns_sql=b"a INT", options=[option("bucket", "x")]),
+               dict(fields=[m.Field(name=b"a", type="DECIMAL(99, 1)")])]
+        for arguments in bad:
+            expect(reason(cat.CreateTable, c.CreateTableRequest(database=b"db", table=b"bad", **arguments)), "SCHEMA_INVALID")
+
+    def listing():
+        r = cat.ListTables(c.ListTablesRequest(database=b"db", page=m.Page(size=3)))
+        expect(([x.name for x in r.tables], r.next_page_token), ([b"f", b"l", b"s"], "s"))
+        r = cat.ListTables(c.ListTablesRequest(database=b"db", page=m.Page(size=3, token=r.next_page_token)))
+        expect(([x.name for x in r.tables], r.next_page_token), ([b"t"], ""))
+        expect(reason(cat.ListTables, c.ListTablesRequest(database=b"nope")), "DATABASE_NOT_FOUND")
+
+    def altering():
+        change = c.SchemaChange
+        r = cat.AlterTable(c.AlterTableRequest(table=ref("db", "t"), changes=[
+            change(set_option=option("snapshot.num-retained.max", "10")),
+            change(set_comment=b"people"),
+            change(add_column=c.AddColumn(field=m.Field(name=b"age", type="INT"), after=b"id")),
+            change(rename_column=c.RenameColumn(**{"from": b"name", "to": b"full_name"})),
+            change(alter_column=c.AlterColumn(name=b"age", description=b"years"))]))
+        expect((r.schema_id, r.comment), (1, b"people"))
+        expect([(f.name, f.type) for f in r.fields],
+               [(b"id", "BIGINT NOT NULL"), (b"age", "INT"), (b"full_name", "STRING")])
+        expect(r.fields[1].description, b"years")
+        assert reason(cat.AlterTable, c.AlterTableRequest(table=ref("db", "t"), changes=[
+            change(alter_column=c.AlterColumn(name=b"age", type="NONSENSE"))])) == "SCHEMA_INVALID"
+        r = cat.AlterTable(c.AlterTableRequest(table=ref("db", "t"), changes=[
+            change(drop_column=b"age"), change(remove_option=b"snapshot.num-retained.max")]))
+        expect(([f.name for f in r.fields], [o.key for o in r.options]), ([b"id", b"full_name"], [b"bucket"]))
+        expect(reason(cat.AlterTable, c.AlterTableRequest(table=ref("db", "t"), changes=[change(drop_column=b"zz")])),
+               "COLUMN_NOT_FOUND")
+        expect(reason(cat.AlterTable, c.AlterTableRequest(table=ref("db", "t"))), "INVALID_ARGUMENT")
+        expect(reason(cat.AlterTable, c.AlterTableRequest(table=ref("db", "t"), changes=[change()])), "INVALID_ARGUMENT")
+        expect(cat.GetTable(c.GetTableRequest(table=ref("db", "t"))).schema_id, 2)
+
+    def renaming_and_dropping():
+        r = cat.RenameTable(c.RenameTableRequest(table=ref("db", "l"), to_table=b"l2"))
+        expect((r.database, r.name), (b"db", b"l2"))
+        expect(reason(cat.RenameTable, c.RenameTableRequest(table=ref("db", "l2"), to_table=b"t")), "TABLE_EXISTS")
+        expect(reason(cat.GetTable, c.GetTableRequest(table=ref("db", "l"))), "TABLE_NOT_FOUND")
+        cat.DropTable(c.DropTableRequest(table=ref("db", "l2")))
+        expect(reason(cat.DropTable, c.DropTableRequest(table=ref("db", "l2"))), "TABLE_NOT_FOUND")
+        cat.DropTable(c.DropTableRequest(table=ref("db", "l2"), ignore_if_missing=True))
+        expect(reason(cat.DropDatabase, c.DropDatabaseRequest(name=b"db")), "DATABASE_NOT_EMPTY")
+        cat.CreateDatabase(c.CreateDatabaseRequest(name=b"gone"))
+        new_table(client, "a", "x INT", database="gone")
+        new_table(client, "b", "x INT", database="gone")
+        expect(cat.DropDatabase(c.DropDatabaseRequest(name=b"gone", cascade=True)).tables_dropped, 2)
+        expect(reason(cat.DropDatabase, c.DropDatabaseRequest(name=b"gone")), "DATABASE_NOT_FOUND")
+        cat.DropDatabase(c.DropDatabaseRequest(name=b"gone", ignore_if_missing=True))
+
+    def request_ids():
+        request = c.CreateDatabaseRequest(name=b"once", request_id="r-1")
+        first = cat.CreateDatabase(request)
+        expect(cat.CreateDatabase(request), first)
+        other = c.CreateDatabaseRequest(name=b"twice", request_id="r-1")
+        expect(reason(cat.CreateDatabase, other), "INVALID_ARGUMENT")
+        drop = c.DropDatabaseRequest(name=b"once", request_id="r-2")
+        expect(cat.DropDatabase(drop), cat.DropDatabase(drop))
+        expect(cat.CreateDatabase(request), first)  # remembered, not done: it is still gone
+        expect(reason(cat.GetDatabase, c.GetDatabaseRequest(name=b"once")), "DATABASE_NOT_FOUND")
+        # At the same time: one makes it, all hear the same.
+        request = c.CreateTableRequest(database=b"db", table=b"crowd", columns_sql=b"a INT", request_id="r-3")
+        with futures.ThreadPoolExecutor(16) as pool:
+            answers = list(pool.map(lambda _: cat.CreateTable(request), range(16)))
+        assert all(a == answers[0] for a in answers)
+        # A failure isn't remembered.
+        request = c.DropTableRequest(table=ref("db", "later"), request_id="r-4")
+        expect(reason(cat.DropTable, request), "TABLE_NOT_FOUND")
+        new_table(client, "later", "a INT")
+        cat.DropTable(request)
+        cat.DropTable(c.DropTableRequest(table=ref("db", "crowd")))
+
+    for fn in (databases, names_are_checked, paging, tables, ways_to_make_one, listing, altering,
+               renaming_and_dropping, request_ids):
+        case(fn)
+
+
+# ---- tables
+
+def table_cases(daemon, client):
+    tab = client.TableService
+    new_table(client, "k", "id BIGINT NOT NULL, v BIGINT", keys=["id"], options=[("bucket", "1")])
+
+    def commits():
+        f1 = data_file(daemon, "k", "data-k1.parquet", 1, 10)
+        r = tab.Commit(t.CommitRequest(table=ref("db", "k"), commit_user="u", commit_identifier=1, append=[entry(f1)],
+                                       watermark=77, properties=[option("p", "q")]))
+        expect((r.snapshot_id, r.compact_snapshot_id, r.repeated_commit), (1, 0, False))
+        f2 = data_file(daemon, "k", "data-k2.parquet", 5, 20, sequence=10)
+        again = tab.Commit(t.CommitRequest(table=ref("db", "k"), commit_user="u", commit_identifier=1, append=[entry(f2)]))
+        expect((again.snapshot_id, again.repeated_commit), (1, True))
+        r = tab.Commit(t.CommitRequest(table=ref("db", "k"), commit_user="u", commit_identifier=5, append=[entry(f2)]))
+        expect(r.snapshot_id, 2)
+        stale = t.CommitRequest(table=ref("db", "k"), commit_user="u", commit_identifier=3,
+                                append=[entry(data_file(daemon, "k", "data-k3.parquet", 1, 2))])
+        expect(reason(tab.Commit, stale), "COMMIT_IDENTIFIER_STALE")
+
+    def commits_refused():
+        def refused(file, want, **more):
+            expect(reason(tab.Commit, t.CommitRequest(table=ref("db", "k"), commit_identifier=BATCH,
+                                                      append=[entry(file, **more)])), want)
+        refused(data_file(daemon, "k", "data-no.parquet", 1, 2, create=False), "FILE_MISSING")
+        good = data_file(daemon, "k", "data-k4.parquet", 1, 2)
+        refused(good, "BUCKET_MISMATCH", total=4)
+        refused(data_file(daemon, "k", "data-k1.parquet", 1, 10), "COMMIT_CONFLICT")
+        refused(data_file(daemon, "k", "data-k4.parquet", 1, 2, create=False), "COMMIT_CONFLICT", kind=1)
+        for change in (dict(name=b"../x"), dict(name=b""), dict(name=b"a\0b"), dict(size=-1), dict(row_count=-1),
+                       dict(level=-1), dict(schema_id=9), dict(min_key=b"zz"), dict(min_key=row(1, 2)),
+                       dict(min_sequence=9, max_sequence=1), dict(value_stats=t.Stats(min=row(1), max=row(1), null_counts=[0]))):
+            bad = t.DataFile()
+            bad.CopyFrom(good)
+            bad.MergeFrom(t.DataFile(**{k: v for k, v in change.items() if k != "name"}))
+            if "name" in change:
+                bad.name = change["name"]
+            refused(bad, "INVALID_ARGUMENT")
+        outside = t.DataFile(external_path=b"file:///etc/passwd")
+        outside.MergeFrom(good)
+        refused(outside, "UNSUPPORTED_FEATURE")
+        expect(reason(tab.Commit, t.CommitRequest(table=ref("db", "k"), commit_identifier=4, append=[entry(good)])),
+               "INVALID_ARGUMENT")  # an identifier without a user
+        expect(reason(tab.Commit, t.CommitRequest(table=ref("db", "k"), commit_user="u", append=[t.FileEntry()])),
+               "INVALID_ARGUMENT")
+        expect(len(tab.ListSnapshots(t.ListSnapshotsRequest(table=ref("db", "k"))).snapshots), 2)
+
+    def a_bomb_of_empty_parts():
+        bomb = t.CommitRequest(table=ref("db", "k"), commit_user="u").SerializeToString() + b"\x22\x00" * 4000000
+        raw = client.channel.unary_unary("/tarn.v1.TableService/Commit")
+        assert reason(raw, bomb) in ("TOO_LARGE", "INVALID_ARGUMENT")
+        expect(reason(raw, b"\xff\xff\xff"), "INVALID_ARGUMENT")
+        bad_text = b"\x12\x02\xff\xfe"
+        expect(reason(raw, bad_text), "INVALID_ARGUMENT")
+
+    def snapshots():
+        r = tab.ListSnapshots(t.ListSnapshotsRequest(table=ref("db", "k"), page=m.Page(size=1)))
+        s = r.snapshots[0]
+        expect((s.id, s.commit_user, s.commit_identifier, s.kind, s.total_record_count, s.watermark),
+               (1, "u", 1, t.APPEND, 10, 77))
+        assert ("p", "q") in [(o.key.decode(), o.value.decode()) for o in s.properties], s.properties
+        r2 = tab.ListSnapshots(t.ListSnapshotsRequest(table=ref("db", "k"), page=m.Page(size=1, token=r.next_page_token)))
+        expect(([x.id for x in r2.snapshots], r2.next_page_token), ([2], ""))
+        expect(reason(tab.ListSnapshots, t.ListSnapshotsRequest(table=ref("db", "k"), page=m.Page(token="x"))), "INVALID_ARGUMENT")
+
+    def plans():
+        def plan(**arguments):
+            messages = tab.Plan(t.PlanRequest(table=ref("db", "k"), **arguments))
+            return [s for x in messages for s in x.splits], messages[-1].summary
+        splits, summary = plan()
+        expect((summary.snapshot_id, summary.files_left, len(splits)), (2, 2, 1))
+        expect((splits[0].path, splits[0].raw, len(splits[0].files)), ("bucket-0", False, 2))
+        splits, summary = plan(version=m.Version(snapshot_id=1))
+        expect((summary.snapshot_id, summary.files_left), (1, 1))
+        splits, summary = plan(where="id = 1")
+        expect((summary.files_left, summary.pruned_by_key), (1, 1))
+        splits, summary = plan(where="id > 100")
+        expect((summary.files_left, len(splits)), (0, 0))
+        expect(reason(tab.Plan, t.PlanRequest(table=ref("db", "k"), where="id = ")), "EXPRESSION_INVALID")
+        expect(reason(tab.Plan, t.PlanRequest(table=ref("db", "k"), where="idd = 1")), "COLUMN_NOT_FOUND")
+        expect(reason(tab.Plan, t.PlanRequest(table=ref("db", "k"), version=m.Version(snapshot_id=99))), "SNAPSHOT_NOT_FOUND")
+        expect(reason(tab.Plan, t.PlanRequest(table=ref("db", "k"), version=m.Version(time_ms=1))), "NO_SNAPSHOT_AT")
+        empty = tab.Plan(t.PlanRequest(table=ref("db", "t")))
+        expect((len(empty), empty[0].summary.snapshot_id), (1, 0))
+
+    def lists():
+        files = [f for r in tab.ListFiles(t.ListFilesRequest(table=ref("db", "k"))) for f in r.files]
+        expect([(f.file.name, f.level, f.min_key, f.max_key, f.added_by, f.path) for f in files],
+               [(b"data-k1.parquet", 0, "1", "10", 1, "bucket-0/data-k1.parquet"),
+                (b"data-k2.parquet", 0, "5", "20", 2, "bucket-0/data-k2.parquet")])
+        r = tab.ListFiles(t.ListFilesRequest(table=ref("db", "k"), version=m.Version(snapshot_id=1), where="id = 15"))
+        expect((len(r), r[0].snapshot_id, len(r[0].files)), (1, 1, 0))
+        r = tab.ListManifests(t.ListManifestsRequest(table=ref("db", "k")))
+        expect((r.snapshot_id, sorted(x.list for x in r.manifests)), (2, ["base", "delta"]))
+        expect(sum(x.added_files for x in r.manifests), 2)
+        p = tab.ListPartitions(t.ListPartitionsRequest(table=ref("db", "k"))).partitions
+        expect([(x.partition, x.record_count, x.file_count, x.size, x.bucket_count) for x in p], [("", 26, 2, 200, 1)])
+        b = tab.ListBuckets(t.ListBucketsRequest(table=ref("db", "k"))).buckets
+        expect([(x.bucket, x.record_count, x.file_count, x.sorted_runs, x.levels) for x in b], [(0, 26, 2, 2, 1)])
+        assert abs(b[0].last_file_time_ms - time.time() * 1000) < 86400000
+        s = tab.ListSchemas(t.ListSchemasRequest(table=ref("db", "t"))).schemas
+        expect([x.id for x in s], [0, 1, 2])
+        o = tab.ListOptions(t.ListOptionsRequest(table=ref("db", "k"))).options
+        expect((o[0].key, o[0].value, o[0].default_value, o[0].stored), ("bucket", "1", "-1", True))
+        assert any(x.key == "file.format" and not x.stored and x.value == "parquet" for x in o)
+
+    for fn in (commits, commits_refused, a_bomb_of_empty_parts, snapshots, plans, lists):
+        case(fn)
+
+
+# ---- maintenance and a worker that is this program
+
+class FakeWorker(data_pb2_grpc.DataServiceServicer):
+    """Takes streams from the daemon; `entries` is what it says it wrote."""
+
+    def __init__(self):
+        self.entries, self.requests, self.fail, self.bearer = [], [], None, None
+        self.cancelled = threading.Event()
+        self.server = grpc.server(futures.ThreadPoolExecutor(8))
+        data_pb2_grpc.add_DataServiceServicer_to_server(self, self.server)
+        self.address = f"127.0.0.1:{self.server.add_insecure_port('127.0.0.1:0')}"
+        self.server.start()
+
+    def refuse(self, context):
+        info = error_details_pb2.ErrorInfo(reason=self.fail, domain="tarn")
+        status = status_pb2.Status(code=3, message="line 3: nonsense")
+        status.details.add().Pack(info)
+        context.set_trailing_metadata((("grpc-status-details-bin", status.SerializeToString()),))
+        context.abort(grpc.StatusCode.INVALID_ARGUMENT, "line 3: nonsense")
+
+    def Ingest(self, requests, context):
+        context.add_callback(lambda: self.cancelled.set())
+        self.bearer = dict(context.invocation_metadata()).get("authorization")
+        self.requests = []
+        for request in requests:
+            self.requests.append(request)
+            if self.fail and len(self.requests) == 2:
+                self.refuse(context)
+        return d.IngestResponse(rows=2, files_written=1, bytes_written=100, entries=self.entries,
+                                bad_row_count=1, bad_rows=[d.BadRow(file=b"x", line=3, reason=b"why")])
+
+    def Scan(self, request, context):
+        self.requests = [request]
+        yield d.ScanResponse(data=b"id\n")
+        if self.fail:
+            self.refuse(context)
+        for i in range(50):
+            yield d.ScanResponse(data=b"%d\n" % i * 10000)
+        yield d.ScanResponse(summary=d.ScanSummary(snapshot_id=request.task.snapshot_id, rows=50))
+
+    def Infer(self, requests, context):
+        self.requests = list(requests)
+        return d.InferResponse(fields=[m.Field(name=b"a", type="INT")])
+
+
+def worker_cases(daemon, client):
+    work, maintenance = client.WorkerService, client.MaintenanceService
+    fake = FakeWorker()
+    state = {}
+
+    def nobody_works():
+        expect(reason(client.DataService.Infer, iter([d.IngestRequest()])), "NO_WORKER")
+
+    def registering():
+        r = work.Register(w.RegisterRequest(name="py", address=fake.address, slots=2, version="x", memory_max_bytes=5))
+        assert r.worker_id and r.lease_ms == 60000
+        state["id"] = r.worker_id
+        s = client.AdminService.GetStatus(admin_pb2.GetStatusRequest())
+        expect([(x.name, x.address, x.local, x.slots) for x in s.workers], [("py", fake.address, False, 2)])
+        expect(reason(work.Register, w.RegisterRequest(name="py")), "INVALID_ARGUMENT")
+        expect(len(work.Poll(w.PollRequest(worker_id=r.worker_id, free_slots=1)).tasks), 0)
+        begun = time.time()
+        work.Poll(w.PollRequest(worker_id=r.worker_id, free_slots=1, wait_ms=300))
+        assert 0.25 < time.time() - begun < 5
+        assert reason(work.Poll, w.PollRequest(worker_id="nobody", free_slots=1)) != "(no error)"
+
+    def compaction():
+        dry = maintenance.Compact(mt.CompactRequest(table=ref("db", "k"), full=True, dry_run=True))
+        expect((len(dry), dry[0].tasks_total, dry[0].picks[0].files, dry[0].files_before), (1, 1, 2, 2))
+        expect(len(maintenance.ListJobs(mt.ListJobsRequest()).jobs), 0)
+        answers = []
+        follower = threading.Thread(target=lambda: answers.extend(
+            maintenance.Compact(mt.CompactRequest(table=ref("db", "k"), full=True, wait=True), 60)))
+        follower.start()
+        tasks = work.Poll(w.PollRequest(worker_id=state["id"], free_slots=2, wait_ms=10000)).tasks
+        expect(len(tasks), 1)
+        task = tasks[0]
+        table = task.compact.table
+        expect((table.name, table.path, len(table.schemas), table.schema_id), (b"db.k", b"db.db/k", 1, 0))
+        assert table.store_uri.startswith("file:///"), table.store_uri
+        expect((len(task.compact.files), task.compact.bucket, task.compact.drop_delete), (2, 0, True))
+        state["packed"] = [f for f in task.compact.files if b"data-k1" in f][0]
+        lease = w.LeaseRef(task_id=task.id, token=task.token)
+        job = maintenance.ListJobs(mt.ListJobsRequest(table=ref("db", "k"))).jobs[0]
+        expect((job.id, job.table, job.state, job.worker, job.kind), (task.id, "db.k", "leased", state["id"], "compact"))
+        expect(len(work.Renew(w.RenewRequest(worker_id=state["id"], leases=[lease])).lost_task_ids), 0)
+        old = w.LeaseRef(task_id=task.id, token=task.token - 1)
+        expect(list(work.Renew(w.RenewRequest(worker_id=state["id"], leases=[old])).lost_task_ids), [task.id])
+        expect(reason(work.Report, w.ReportRequest(worker_id=state["id"], lease=old)), "LEASE_LOST")
+        expect(reason(work.Report, w.ReportRequest(worker_id=state["id"])), "INVALID_ARGUMENT")
+        # entries that are no packed entries change nothing
+        expect(reason(work.Report, w.ReportRequest(worker_id=state["id"], lease=lease, entries=[b"nonsense"])),
+               "MANIFEST_MALFORMED")
+        for _ in range(5):  # fails for good
+            work.Report(w.ReportRequest(worker_id=state["id"], lease=lease, failure_reason="DATA_FILE_MALFORMED",
+                                        failure_message="broken"))
+            tasks = work.Poll(w.PollRequest(worker_id=state["id"], free_slots=1, wait_ms=20000)).tasks if _ < 4 else []
+            if tasks:
+                lease = w.LeaseRef(task_id=tasks[0].id, token=tasks[0].token)
+        follower.join(60)
+        assert not follower.is_alive()
+        last = answers[-1]
+        expect((last.tasks_total, last.tasks_done, last.tasks_failed), (1, 0, 1))
+        expect((last.files_before, last.files_after), (2, 2))
+        assert "broken" in last.failure, last.failure
+        job = maintenance.ListJobs(mt.ListJobsRequest(ended=True)).jobs[0]
+        expect((job.state, job.attempts), ("failed", 5))
+        problems = client.AdminService.GetStatus(admin_pb2.GetStatusRequest()).problems
+        assert any(p.table == "db.k" and "broken" in p.problem for p in problems), problems
+
+    def compaction_of_partitions():
+        new_table(client, "parts", "dt DATE, h INT, x INT", partition=["dt", "h"], options=[("bucket", "-1")])
+
+        def compact(*values):
+            return maintenance.Compact(mt.CompactRequest(table=ref("db", "parts"), dry_run=True, partition=[
+                m.PartitionValue(column=k, value=v) for k, v in values]))
+        expect(len(compact((b"dt", b"2026-01-31"))[0].picks), 0)
+        expect(reason(compact, (b"h", b"1")), "INVALID_ARGUMENT")
+        expect(reason(compact, (b"dt", b"soon")), "VALUE_INVALID")
+        expect(reason(compact, (b"dt", b"2026-01-31"), (b"x", b"1")), "INVALID_ARGUMENT")
+
+    def sequences():
+        uuid = client.CatalogService.GetTable(c.GetTableRequest(table=ref("db", "k"))).uuid
+        ask = w.ReserveSequencesRequest(table_uuid=uuid, partition=empty_row(), bucket=0, count=10)
+        first = work.ReserveSequences(ask).first
+        assert first >= 26, first
+        assert work.ReserveSequences(ask).first >= first + 10
+        expect(reason(work.ReserveSequences, w.ReserveSequencesRequest(table_uuid=uuid, count=0)), "INVALID_ARGUMENT")
+        expect(reason(work.ReserveSequences, w.ReserveSequencesRequest(table_uuid="x", count=1)), "TABLE_NOT_FOUND")
+
+    def start(**arguments):
+        arguments.setdefault("table", ref("db", "k"))
+        return d.IngestRequest(start=d.IngestStart(**arguments))
+
+    def parts(*more, **arguments):
+        return iter([start(**arguments), d.IngestRequest(file=d.IngestFile(name=b"x.csv", format=d.CSV)),
+                     d.IngestRequest(data=b"1,2\n")] + list(more))
+
+    def packed(name):
+        data_file(daemon, "k", f"data-{name}.parquet", 1, 10)
+        return state["packed"].replace(b"data-k1", b"data-" + name.encode())
+
+    def ingest():
+        fake.entries = [packed("i1")]
+        r = client.DataService.Ingest(parts(commit_user="loader", commit_identifier=7))
+        expect((r.snapshot_id, r.rows, r.repeated_commit, len(r.entries), r.bad_row_count), (3, 2, False, 0, 1))
+        expect(r.bad_rows[0].reason, b"why")
+        first = fake.requests[0]
+        expect((first.WhichOneof("part"), first.task.start.mode, first.task.start.commit_user), ("task", d.UPSERT, "loader"))
+        expect((first.task.table.name, first.task.table.schema_id), (b"db.k", 0))
+        expect([x.WhichOneof("part") for x in fake.requests[1:]], ["file", "data"])
+        assert fake.bearer and fake.bearer.startswith("Bearer "), fake.bearer
+        fake.requests = []
+        r = client.DataService.Ingest(parts(commit_user="loader", commit_identifier=7))
+        expect((r.snapshot_id, r.repeated_commit, fake.requests), (3, True, []))
+        fake.entries = []
+        expect(client.DataService.Ingest(parts()).snapshot_id, 0)
+
+    def ingest_refused():
+        ask = lambda **arguments: reason(client.DataService.Ingest, parts(**arguments))
+        expect(ask(mode=d.APPEND_ROWS), "INVALID_ARGUMENT")
+        expect(ask(mode=d.OVERWRITE_ROWS), "UNIMPLEMENTED")
+        expect(ask(table=ref("db", "f"), mode=d.DELETE_ROWS), "INVALID_ARGUMENT")
+        expect(ask(table=ref("db", "f"), mode=d.UPSERT), "INVALID_ARGUMENT")
+        expect(ask(mode=77), "INVALID_ARGUMENT")
+        expect(ask(table=ref("db", "nope")), "TABLE_NOT_FOUND")
+        expect(ask(commit_identifier=1), "INVALID_ARGUMENT")
+        expect(reason(client.DataService.Ingest, iter([d.IngestRequest(data=b"x")])), "INVALID_ARGUMENT")
+        expect(reason(client.DataService.Ingest, iter([])), "INVALID_ARGUMENT")
+
+    def ingest_whose_commit_fails():
+        fake.entries = [packed("i2"), state["packed"].replace(b"data-k1", b"data-zz")]  # the second isn't there
+        path = daemon.warehouse("db.db", "k", "bucket-0", "data-i2.parquet")
+        assert os.path.exists(path)
+        expect(reason(client.DataService.Ingest, parts()), "FILE_MISSING")
+        assert not os.path.exists(path), "the files of a commit that was refused are removed"
+
+    def worker_says_no():
+        fake.fail, fake.entries = "ROW_INVALID", []
+        many = [d.IngestRequest(data=b"x" * 100000) for _ in range(200)]
+        expect(reason(client.DataService.Ingest, parts(*many)), "ROW_INVALID")
+        expect(reason(client.DataService.Scan, d.ScanRequest(table=ref("db", "k"))), "ROW_INVALID")
+        fake.fail = None
+
+    def client_gives_up():
+        fake.cancelled.clear()
+        hold = threading.Event()
+
+        def slow():
+            yield start()
+            hold.wait(20)
+        stub = client.channel.stream_unary("/tarn.v1.DataService/Ingest", request_serializer=d.IngestRequest.SerializeToString,
+                                           response_deserializer=d.IngestResponse.FromString)
+        future = stub.future(slow())
+        time.sleep(0.5)
+        fake.cancelled.clear()
+        future.cancel()
+        assert fake.cancelled.wait(10), "the worker's call ends with the client's"
+        hold.set()
+
+    def scan():
+        messages = client.DataService.Scan(d.ScanRequest(table=ref("db", "k"), where="id = 1", columns=[b"id"], limit=5, format=d.CSV))
+        expect(messages[0].data, b"id\n")
+        expect((messages[-1].summary.rows, messages[-1].summary.snapshot_id, len(messages)), (50, 3, 52))
+        q = fake.requests[0]
+        expect((q.where, list(q.columns), q.limit, q.format), ("id = 1", [b"id"], 5, d.CSV))
+        expect([(len(s.files), s.bucket) for s in q.task.splits], [(2, 0)])
+        client.DataService.Scan(d.ScanRequest(table=ref("db", "k"), version=m.Version(snapshot_id=1)))
+        q = fake.requests[0]
+        expect((q.task.snapshot_id, [len(s.files) for s in q.task.splits]), (1, [1]))
+        client.DataService.Scan(d.ScanRequest(table=ref("db", "t")))  # an empty one still has a header
+        q = fake.requests[0]
+        expect((q.task.snapshot_id, len(q.task.splits), q.task.table.schema_id, len(q.task.table.schemas)), (0, 0, 2, 1))
+        expect(reason(client.DataService.Scan, d.ScanRequest(table=ref("db", "k"), where="(")), "EXPRESSION_INVALID")
+
+    def infer():
+        r = client.DataService.Infer(iter([d.IngestRequest(file=d.IngestFile(name=b"x")), d.IngestRequest(data=b"PAR1")]))
+        expect([(f.name, f.type) for f in r.fields], [(b"a", "INT")])
+        expect(len(fake.requests), 2)
+
+    def worker_is_gone():
+        fake.server.stop(0).wait()
+        expect(reason(client.DataService.Ingest, parts()), "WORKER_LOST")
+        expect(len(client.AdminService.GetStatus(admin_pb2.GetStatusRequest()).workers), 0)
+
+    for fn in (nobody_works, registering, compaction, compaction_of_partitions, sequences, ingest, ingest_refused,
+               ingest_whose_commit_fails, worker_says_no, client_gives_up, scan, infer, worker_is_gone):
+        case(fn)
+
+
+# ---- the daemon itself
+
+def admin_cases(daemon, client):
+    def status():
+        s = client.AdminService.GetStatus(admin_pb2.GetStatusRequest())
+        expect((s.state, s.warehouse_name, s.grpc_address, s.http_address), ("serving", "tarn", daemon.grpc, daemon.http))
+        assert s.version and s.epoch >= 1 and s.databases >= 1 and s.tables >= 1, s
+        assert 1 << 20 < s.resident_bytes < 1 << 30
+
+    def health():
+        stub = health_pb2_grpc.HealthStub(client.channel)
+        expect(stub.Check(health_pb2.HealthCheckRequest()).status, health_pb2.HealthCheckResponse.SERVING)
+        expect(stub.Check(health_pb2.HealthCheckRequest(service="tarn.v1.TableService")).status,
+               health_pb2.HealthCheckResponse.SERVING)
+
+    def reflection():
+        stub = reflection_pb2_grpc.ServerReflectionStub(client.channel)
+        request = reflection_pb2.ServerReflectionRequest(list_services="")
+        names = {s.name for r in stub.ServerReflectionInfo(iter([request])) for s in r.list_services_response.service}
+        assert {f"tarn.v1.{n}" for n in SERVICES} <= names, names
+
+    def unknown_method():
+        try:
+            client.channel.unary_unary("/tarn.v1.CatalogService/Nothing")(b"", timeout=5)
+            raise AssertionError("answered")
+        except grpc.RpcError as error:
+            expect(error.code(), grpc.StatusCode.UNIMPLEMENTED)
+
+    for fn in (status, health, reflection, unknown_method):
+        case(fn)
+
+
+def restart_cases():
+    def what_was_committed_is_there_again():
+        daemon = Daemon("main", "worker.count=0")
+        client = Client(daemon.grpc)
+        got = client.CatalogService.GetTable(c.GetTableRequest(table=ref("db", "k")))
+        expect((got.snapshot_id, got.record_count), (3, 36))
+        again = client.TableService.Commit(t.CommitRequest(table=ref("db", "k"), commit_user="u", commit_identifier=1,
+                                                           append=[entry(data_file(daemon, "k", "data-k9.parquet", 1, 2))]))
+        expect((again.snapshot_id, again.repeated_commit), (1, True))
+        expect(client.AdminService.GetStatus(admin_pb2.GetStatusRequest()).epoch, 2)
+        client.close()
+        expect(daemon.stop(), 0)
+
+    def refuses_in_one_line():
+        daemon = Daemon("held", "worker.count=0")
+        tarnd = os.path.join(BIN, "tarnd")
+
+        def fails(word, *sets):
+            arguments = [tarnd]
+            for pair in ("worker.count=0", "server.grpc_listen=127.0.0.1:0", "server.http_listen=127.0.0.1:0") + sets:
+                arguments += ["--set", pair]
+            r = subprocess.run(arguments, stderr=subprocess.PIPE, timeout=30, cwd=daemon.dir)
+            last = r.stderr.decode().strip().splitlines()[-1]
+            expect(r.returncode, 1)
+            assert last.startswith("tarnd: ") and word in last and ";" in last, last
+        other = f"server.data_dir={WORK}/held2"
+        fails("in use by process", f"server.data_dir={daemon.dir}/data")
+        fails("is held by", other, f"warehouse.uri=file://{daemon.warehouse()}")
+        fails("another program listens there", other, f"server.grpc_listen={daemon.grpc}")
+        fails("listens at", other, f"server.http_listen={daemon.http}")
+        fails("auth.mode", other, "server.grpc_listen=0.0.0.0:0")
+        fails("warehouse.name", other, "warehouse.name=a/b")
+        fails("server.treads", other, "server.treads=1")
+        expect(daemon.stop(), 0)
+
+    for fn in (what_was_committed_is_there_again, refuses_in_one_line):
+        case(fn)
+
+
+def token_cases():
+    def tokens():
+        path = os.path.join(WORK, "tokens")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write("ann:secret-of-ann\n")
+        os.chmod(path, 0o600)
+        daemon = Daemon("token", "worker.count=0", "auth.mode=token", f"auth.token_file={path}")
+        nobody, ann = Client(daemon.grpc), Client(daemon.grpc, "secret-of-ann")
+        expect(reason(nobody.CatalogService.ListDatabases, c.ListDatabasesRequest()), "UNAUTHENTICATED")
+        ann.CatalogService.CreateDatabase(c.CreateDatabaseRequest(name=b"x"))
+        expect(reason(ann.WorkerService.Register, w.RegisterRequest(name="x", address="127.0.0.1:1", slots=1)), "PERMISSION_DENIED")
+        with open(path, "a", encoding="utf-8") as file:
+            file.write("bob:secret-of-bob\n")
+        bob = Client(daemon.grpc, "secret-of-bob")
+        expect(reason(bob.CatalogService.ListDatabases, c.ListDatabasesRequest()), "UNAUTHENTICATED")
+        daemon.process.send_signal(signal.SIGHUP)
+        time.sleep(0.5)
+        bob.CatalogService.ListDatabases(c.ListDatabasesRequest())
+        for client in (nobody, ann, bob):
+            client.close()
+        expect(daemon.stop(), 0)
+    case(tokens)
+
+
+# ---- rows, through a real worker
+
+def real_worker_cases():
+    if not os.path.exists(os.path.join(BIN, "tarn-worker")):
+        results["skipped"] += 1
+        print("skipped: loads and scans through a real worker: tarn-worker is not built")
+        return
+    daemon = Daemon("real", "worker.count=1")
+    client = Client(daemon.grpc)
+    client.CatalogService.CreateDatabase(c.CreateDatabaseRequest(name=b"db"))
+    new_table(client, "r", "id BIGINT NOT NULL, name STRING", keys=["id"])
+
+    def load(text, **arguments):
+        arguments.setdefault("table", ref("db", "r"))
+        return client.DataService.Ingest(iter([
+            d.IngestRequest(start=d.IngestStart(**arguments)),
+            d.IngestRequest(file=d.IngestFile(name=b"x.csv", format=d.CSV)), d.IngestRequest(data=text)]))
+
+    def rows(**arguments):
+        return b"".join(x.data for x in client.DataService.Scan(d.ScanRequest(table=ref("db", "r"), format=d.CSV, **arguments)))
+
+    def rows_come_back():
+        r = load(b"id,name\n2,b\n1,a\n", commit_user="py", commit_identifier=1)
+        expect((r.snapshot_id, r.rows, r.files_written), (1, 2, 1))
+        expect(rows(), b"id,name\n1,a\n2,b\n")
+        expect(load(b"id,name\n3,c\n", commit_user="py", commit_identifier=1).repeated_commit, True)
+        load(b"id,name\n2,B\n3,c\n")
+        expect(rows(), b"id,name\n1,a\n2,B\n3,c\n")
+        expect(rows(version=m.Version(snapshot_id=1)), b"id,name\n1,a\n2,b\n")
+        expect(rows(where="id >= 2", columns=[b"name"], limit=1), b"name\nB\n")
+        load(b"id,name\n1,\n", mode=d.DELETE_ROWS)
+        expect(rows(), b"id,name\n2,B\n3,c\n")
+
+    def a_bad_row_is_named():
+        expect(reason(load, b"id,name\n9,x\nnine,y\n"), "ROW_INVALID")
+        expect(len(client.TableService.ListSnapshots(t.ListSnapshotsRequest(table=ref("db", "r"))).snapshots), 3)
+
+    def compacted():
+        r = client.MaintenanceService.Compact(mt.CompactRequest(table=ref("db", "r"), full=True, wait=True), 60)
+        expect((r[-1].tasks_done, r[-1].tasks_failed, r[-1].files_before, r[-1].files_after), (1, 0, 3, 1))
+        expect(r[-1].snapshot_id, 4)
+        expect(rows(), b"id,name\n2,B\n3,c\n")
+
+    def a_worker_that_dies_is_started_again():
+        pid = subprocess.run(["pgrep", "-P", str(daemon.process.pid)], stdout=subprocess.PIPE, check=True).stdout.split()
+        os.kill(int(pid[0]), signal.SIGKILL)
+        for _ in range(200):
+            s = client.AdminService.GetStatus(admin_pb2.GetStatusRequest())
+            if s.worker_restarts >= 1 and s.workers and s.workers[0].last_seen_ms > 0:
+                try:
+                    expect(rows(), b"id,name\n2,B\n3,c\n")
+                    return
+                except grpc.RpcError:
+                    pass  # the old one's address; the next try gets the new one
+            time.sleep(0.1)
+        raise AssertionError("no worker came back")
+
+    for fn in (rows_come_back, a_bad_row_is_named, compacted, a_worker_that_dies_is_started_again):
+        case(fn)
+    client.close()
+    if daemon.stop() != 0:
+        results["failed"] += 1
+        print("FAILED: the daemon with a worker did not end well")
+
+
+def main():
+    daemon = Daemon("main", "worker.count=0")
+    client = Client(daemon.grpc)
+    catalog_cases(daemon, client)
+    table_cases(daemon, client)
+    worker_cases(daemon, client)
+    admin_cases(daemon, client)
+    client.close()
+
+    def ends_well():
+        expect(daemon.stop(), 0)
+    case(ends_well)
+    restart_cases()
+    token_cases()
+    real_worker_cases()
+
+    def every_method_was_called():
+        every = {f"/{s.full_name}/{x.name}" for n, module in SERVICES.items()
+                 for s in [module.DESCRIPTOR.services_by_name[n]] for x in s.methods}
+        expect(sorted(every - called), [])
+    case(every_method_was_called)
+
+
+try:
+    main()
+except Exception:
+    traceback.print_exc(file=sys.stdout)
+    results["failed"] += 1
+for line in os.popen("ps -eo pid,args").read().splitlines():
+    if WORK in line and "ps -eo" not in line and str(os.getpid()) not in line.split()[0]:
+        print("still running:", line)
+        os.kill(int(line.split()[0]), signal.SIGKILL)
+        results["failed"] += 1
+if results["failed"] == 0 and "TARN_KEEP" not in os.environ:
+    import shutil
+    shutil.rmtree(WORK, ignore_errors=True)
+else:
+    print("kept:", WORK)
+print(f"{results['passed']} passed, {results['failed']} failed, {results['skipped']} skipped")
+sys.exit(1 if results["failed"] else 0)
