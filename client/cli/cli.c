@@ -1,6 +1,7 @@
 #include "cli.h"
 
 #include <errno.h>
+#include <poll.h>
 
 #include "text.h"
 
@@ -31,13 +32,23 @@ struct tarn_status *tarn_cli_not_yet(const char *what)
     return tarn_status_new(TARN_UNIMPLEMENTED, "%s: " UNIMPLEMENTED_TEXT, what);
 }
 
+/* A stream only says that some write failed; a pipe without a reader can still be asked. */
+static int why_failed(FILE *out)
+{
+    struct pollfd fd = {.fd = fileno(out), .events = POLLOUT};
+    if (fd.fd >= 0 && poll(&fd, 1, 0) == 1 && (fd.revents & POLLERR) != 0)
+        return EPIPE;
+    return EIO;
+}
+
 struct tarn_status *tarn_cli_flush(struct tarn_cli *cli)
 {
     errno = 0;
     if (fflush(cli->out) == 0 && !ferror(cli->out))
         return TARN_OK;
-    cli->out_closed = errno == EPIPE;
-    return tarn_status_errno(errno != 0 ? errno : EIO, "cannot write the output");
+    int error = errno != 0 ? errno : why_failed(cli->out);
+    cli->out_closed = error == EPIPE;
+    return tarn_status_errno(error, "cannot write the output");
 }
 
 /* --- errors: one line, what, why; what to do --- */
@@ -47,13 +58,15 @@ static void say_error(struct tarn_cli *cli, const struct tarn_status *status)
     TARN_OWN(tarn_buf_drop) struct tarn_buf text = {0};
     const char *message = tarn_status_message(status);
     const char *advice = tarn_status_advice(status);
+    bool not_yet = tarn_status_reason(status) == TARN_UNIMPLEMENTED && strstr(message, " yet");
 
     tarn_cli_escape(tarn_slice_str(message), &text);
     if (cli->wrong_usage)
         tarn_buf_printf(&text, "; see tarn %s%s--help",
                         cli->command != NULL ? cli->command->name : "",
                         cli->command != NULL ? " " : "");
-    else if (advice[0] != '\0' && strstr(message, advice) == NULL && strstr(message, "; ") == NULL)
+    else if (advice[0] != '\0' && !not_yet && strstr(message, advice) == NULL &&
+             strstr(message, "; ") == NULL)
         tarn_buf_printf(&text, "; %s", advice); /* one that says it itself has a semicolon */
     fprintf(cli->err, "tarn: %s\n", tarn_buf_cstr(&text));
     if (cli->verbose > 0)

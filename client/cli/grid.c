@@ -72,7 +72,9 @@ void tarn_cli_grid_title(struct tarn_cli_grid *grid, struct tarn_slice title)
     column->width = bounded(tarn_cli_width(tarn_buf_slice(&column->title)));
 }
 
-static void add_cell(struct tarn_cli_grid *grid, struct tarn_slice text, bool neutral)
+enum side { LEFT, RIGHT, EITHER };
+
+static void add_cell(struct tarn_cli_grid *grid, struct tarn_slice text, enum side side)
 {
     struct column *column = &grid->columns[grid->cell_count % grid->column_count];
 
@@ -84,10 +86,8 @@ static void add_cell(struct tarn_cli_grid *grid, struct tarn_slice text, bool ne
     cell->width = tarn_cli_width(
         tarn_slice_of(grid->text.data + cell->begin, cell->end - cell->begin));
     column->width = TARN_MAX(column->width, bounded(cell->width));
-    if (!neutral) {
-        column->at_right &= tarn_cli_is_number(text);
-        column->has_number = true;
-    }
+    column->at_right &= side != LEFT;
+    column->has_number |= side == RIGHT;
     if (grid->cell_count % grid->column_count == 0 &&
         (grid->cell_count / grid->column_count >= TARN_CLI_GRID_PAGE_ROWS ||
          grid->text.size >= TARN_CLI_GRID_PAGE_BYTES))
@@ -96,12 +96,17 @@ static void add_cell(struct tarn_cli_grid *grid, struct tarn_slice text, bool ne
 
 void tarn_cli_grid_cell(struct tarn_cli_grid *grid, struct tarn_slice text)
 {
-    add_cell(grid, text, false);
+    add_cell(grid, text, tarn_cli_is_number(text) ? RIGHT : LEFT);
+}
+
+void tarn_cli_grid_number(struct tarn_cli_grid *grid, struct tarn_slice text)
+{
+    add_cell(grid, text, RIGHT);
 }
 
 void tarn_cli_grid_null(struct tarn_cli_grid *grid, const char *shown_as)
 {
-    add_cell(grid, tarn_slice_str(shown_as), true);
+    add_cell(grid, tarn_slice_str(shown_as), EITHER);
 }
 
 /* --- printing --- */

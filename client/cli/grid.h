@@ -25,6 +25,8 @@ void tarn_cli_grid_drop(struct tarn_cli_grid **grid);
 void tarn_cli_grid_title(struct tarn_cli_grid *grid, struct tarn_slice title); /* before any cell */
 size_t tarn_cli_grid_column_count(const struct tarn_cli_grid *grid);
 void tarn_cli_grid_cell(struct tarn_cli_grid *grid, struct tarn_slice text);
+/* A cell that stands at the right whatever its text, as "1.5 MiB". */
+void tarn_cli_grid_number(struct tarn_cli_grid *grid, struct tarn_slice text);
 void tarn_cli_grid_null(struct tarn_cli_grid *grid, const char *shown_as);
 /* Prints the page: titles first, if they were not yet. Full pages are printed by themselves. */
 void tarn_cli_grid_flush(struct tarn_cli_grid *grid);

@@ -205,7 +205,12 @@ static void table_cell(struct tarn_cli_list *list, const struct value *v)
         return;
     }
     value_table(v, &text);
-    tarn_cli_grid_cell(list->grid, tarn_buf_slice(&text));
+    if (v->kind == TARN_CLI_ANY && text.size == 0)
+        tarn_cli_grid_null(list->grid, "-");
+    else if (v->kind == TARN_CLI_SIZE)
+        tarn_cli_grid_number(list->grid, tarn_buf_slice(&text));
+    else
+        tarn_cli_grid_cell(list->grid, tarn_buf_slice(&text));
 }
 
 static void put(struct tarn_cli_list *list, struct value v)
@@ -341,10 +346,10 @@ static void record_put(struct tarn_cli_record *record, const char *key, const ch
     TARN_GROW(record->lines, record->line_count, record->line_capacity);
     struct line *line = &record->lines[record->line_count++];
     *line = (struct line){.title = title};
-    if (v.is_null)
-        tarn_buf_add_str(&line->text, "-");
-    else
+    if (!v.is_null)
         value_table(&v, &line->text);
+    if (line->text.size == 0)
+        tarn_buf_add_str(&line->text, "-");
 }
 
 void tarn_cli_record_slice(struct tarn_cli_record *record, const char *key, const char *title,

@@ -88,9 +88,10 @@ static struct tarn_status *write_out(struct tarn_cli *cli, struct target *target
 {
     if (bytes.size == 0 || fwrite(bytes.data, 1, bytes.size, target->out) == bytes.size)
         return TARN_OK;
-    if (target->path == NULL)
-        return tarn_cli_flush(cli);
-    return tarn_status_errno(errno, "cannot write %s", target->path);
+    int error = errno;
+    cli->out_closed = target->path == NULL && error == EPIPE;
+    return tarn_status_errno(error, "cannot write %s",
+                             target->path == NULL ? "the output" : target->path);
 }
 
 /* --- what becomes of them --- */

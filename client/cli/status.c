@@ -4,8 +4,8 @@
 #include "tarn/v1/admin.pb-c.h"
 
 static const struct tarn_cli_column worker_columns[] = {
-    {"id", NULL, TARN_CLI_TEXT},
-    {"name", "WORKER", TARN_CLI_TEXT},
+    {"id", "WORKER", TARN_CLI_TEXT},
+    {"name", "NAME", TARN_CLI_TEXT},
     {"address", "ADDRESS", TARN_CLI_TEXT},
     {"local", "LOCAL", TARN_CLI_BOOL},
     {"busy", "BUSY", TARN_CLI_INT},

@@ -116,9 +116,9 @@ static const char *list_as(struct tarn_test *t, enum tarn_cli_format format, boo
 TARN_TEST(cli_list, is_a_table)
 {
     expect_str(list_as(t, TARN_CLI_TABLE, true),
-               "NAME    COUNT  SIZE     MADE                           OK\n"
+               "NAME    COUNT     SIZE  MADE                           OK\n"
                "a,\"b\"      -5  1.5 KiB  2026-01-31T12:00:00.000+00:00  yes\n"
-               "\xe4\xb8\xad\\x1b      -  0 B      -                              no\n");
+               "\xe4\xb8\xad\\x1b      -      0 B  -                              no\n");
     expect_str(list_as(t, TARN_CLI_TABLE, false), "(none)\n");
 }
 
