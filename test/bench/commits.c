@@ -1,0 +1,312 @@
+/*
+ * commits - what a daemon costs its callers: commits of made-up file entries, and plans over many.
+ *
+ *   commits commit SERVER DB.TABLE THREADS COMMITS BUCKETS   each thread commits one file COMMITS times
+ *   commits fill   SERVER DB.TABLE FILES FILES_A_COMMIT BUCKETS
+ *   commits plan   SERVER DB.TABLE REPEATS [WHERE]           all splits received, as a reader does
+ *
+ * The same work as PaimonBase.java of ../shared/interop does for Paimon's Java library: the table has one
+ * BIGINT key, a thread commits into bucket (thread % buckets), one file in twenty is at level 0. The files don't
+ * exist: nothing may read or compact the table. Prints one line "RESULT what key=value …".
+ */
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "format/format.h"
+#include "tarn/client.h"
+#include "tarn/v1/table.pb-c.h"
+
+#define THREADS_MAX 64
+
+struct place {
+    const char *server;
+    char database[256], table[256];
+};
+
+struct committer {
+    struct place place;
+    int number, commit_count, bucket_count;
+    double *latencies_ms; /* of this thread's commits */
+    int64_t last_snapshot;
+    pthread_t thread;
+};
+
+static const struct tarn_type key_type = {.id = TARN_TYPE_BIGINT};
+
+static void check(struct tarn_status *s, const char *what)
+{
+    if (s == TARN_OK)
+        return;
+    fprintf(stderr, "commits: %s: %s\n", what, tarn_status_message(s));
+    exit(1);
+}
+
+static double now_ms(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
+}
+
+static ProtobufCBinaryData data_of(const char *text)
+{
+    return (ProtobufCBinaryData){strlen(text), (uint8_t *)(uintptr_t)text};
+}
+
+static ProtobufCBinaryData key_row(struct tarn_arena *arena, int64_t key)
+{
+    const struct tarn_type *types[] = {&key_type};
+    struct tarn_value value = {.integer = key};
+    struct tarn_buf bytes = {0};
+
+    tarn_row_serialize(types, &value, 1, &bytes);
+    struct tarn_slice kept = tarn_arena_copy(arena, tarn_buf_slice(&bytes));
+    tarn_buf_drop(&bytes);
+    return (ProtobufCBinaryData){kept.size, (uint8_t *)(uintptr_t)kept.data};
+}
+
+static Tarn__V1__Stats *stats_of(struct tarn_arena *arena, ProtobufCBinaryData min, ProtobufCBinaryData max,
+                                 int64_t *null_count)
+{
+    Tarn__V1__Stats *stats = tarn_arena_alloc(arena, sizeof *stats);
+
+    tarn__v1__stats__init(stats);
+    stats->min = min;
+    stats->max = max;
+    stats->n_null_counts = null_count == NULL ? 0 : 1;
+    stats->null_counts = null_count;
+    return stats;
+}
+
+/* File `number` of the table, with a thousand keys from `low` on. */
+static Tarn__V1__FileEntry *make_entry(struct tarn_arena *arena, int64_t number, int bucket, int buckets,
+                                       int64_t low, int level)
+{
+    static int64_t no_nulls;
+    Tarn__V1__FileEntry *entry = tarn_arena_alloc(arena, sizeof *entry);
+    Tarn__V1__DataFile *file = tarn_arena_alloc(arena, sizeof *file);
+    struct tarn_slice empty = tarn_row_empty();
+    ProtobufCBinaryData nothing = {empty.size, (uint8_t *)(uintptr_t)empty.data};
+    char uuid[TARN_UUID_SIZE];
+
+    tarn_uuid_random(uuid);
+    tarn__v1__file_entry__init(entry);
+    tarn__v1__data_file__init(file);
+    file->name = data_of(tarn_arena_printf(arena, "data-%s-%" PRId64 ".parquet", uuid, number));
+    file->size = 100000000;
+    file->row_count = 1000;
+    file->min_key = key_row(arena, low);
+    file->max_key = key_row(arena, low + 999);
+    file->key_stats = stats_of(arena, file->min_key, file->max_key, &no_nulls);
+    file->value_stats = stats_of(arena, nothing, nothing, NULL);
+    file->has_value_stats_columns = true; /* of none */
+    file->min_sequence = number * 1000;
+    file->max_sequence = number * 1000 + 999;
+    file->level = level;
+    file->_creation_time_case = TARN__V1__DATA_FILE___CREATION_TIME_CREATION_TIME_MS;
+    file->creation_time_ms = tarn_clock_wall_ms();
+    file->_delete_row_count_case = TARN__V1__DATA_FILE___DELETE_ROW_COUNT_DELETE_ROW_COUNT;
+    entry->partition = nothing;
+    entry->bucket = bucket;
+    entry->total_buckets = buckets;
+    entry->file = file;
+    return entry;
+}
+
+static void name_table(const struct place *place, Tarn__V1__TableRef *ref)
+{
+    tarn__v1__table_ref__init(ref);
+    ref->database = data_of(place->database);
+    ref->table = data_of(place->table);
+}
+
+static struct tarn_client *connect_to(const struct place *place)
+{
+    struct tarn_client_options options = {.server = place->server};
+    struct tarn_client *client;
+
+    check(tarn_client_open(&options, &client), place->server);
+    return client;
+}
+
+static int64_t commit(struct tarn_client *client, const struct place *place, const char *user,
+                      int64_t identifier, Tarn__V1__FileEntry **entries, size_t count)
+{
+    Tarn__V1__CommitRequest request = TARN__V1__COMMIT_REQUEST__INIT;
+    Tarn__V1__TableRef table;
+    ProtobufCMessage *answer;
+    struct tarn_op op;
+
+    name_table(place, &table);
+    request.table = &table;
+    request.commit_user = (char *)(uintptr_t)user;
+    request.commit_identifier = identifier;
+    request.append = entries;
+    request.n_append = count;
+    tarn_op_init(&op);
+    check(tarn_client_call(client, &op, "TableService/Commit", &request.base,
+                           &tarn__v1__commit_response__descriptor, &answer),
+          "commit");
+    tarn_op_fini(&op);
+    int64_t snapshot = ((Tarn__V1__CommitResponse *)answer)->snapshot_id;
+    protobuf_c_message_free_unpacked(answer, NULL);
+    return snapshot;
+}
+
+/* --- commit --- */
+
+static void *run_committer(void *arg)
+{
+    struct committer *c = arg;
+    struct tarn_client *client = connect_to(&c->place);
+    char user[64];
+
+    snprintf(user, sizeof user, "bench-%d-%d", (int)getpid(), c->number);
+    for (int i = 0; i < c->commit_count; i++) {
+        struct tarn_arena *arena = tarn_arena_new();
+        int64_t number = (int64_t)c->number * c->commit_count + i;
+        Tarn__V1__FileEntry *entry =
+            make_entry(arena, number, c->number % c->bucket_count, c->bucket_count, 1, 0);
+        double begun = now_ms();
+        c->last_snapshot = commit(client, &c->place, user, i, &entry, 1);
+        c->latencies_ms[i] = now_ms() - begun;
+        tarn_arena_free(arena);
+    }
+    tarn_client_close(client);
+    return NULL;
+}
+
+static int by_size(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static void run_commits(const struct place *place, int threads, int commits, int buckets)
+{
+    struct committer *all = calloc((size_t)threads, sizeof *all);
+    size_t count = (size_t)threads * (size_t)commits;
+    double *latencies = calloc(count + 1, sizeof *latencies);
+    double begun = now_ms();
+
+    for (int i = 0; i < threads; i++) {
+        all[i] = (struct committer){.place = *place, .number = i, .commit_count = commits,
+                                    .bucket_count = buckets,
+                                    .latencies_ms = latencies + (size_t)i * (size_t)commits};
+        if (pthread_create(&all[i].thread, NULL, run_committer, &all[i]) != 0) {
+            fputs("commits: no thread\n", stderr);
+            exit(1);
+        }
+    }
+    int64_t last = 0;
+    for (int i = 0; i < threads; i++) {
+        pthread_join(all[i].thread, NULL);
+        last = TARN_MAX(last, all[i].last_snapshot);
+    }
+    double wall_s = (now_ms() - begun) / 1e3;
+    qsort(latencies, count, sizeof *latencies, by_size);
+    printf("RESULT commit threads=%d ok=%zu wall_s=%.3f commits_per_s=%.1f p50_ms=%.2f p99_ms=%.2f"
+           " max_ms=%.2f last_snapshot=%" PRId64 "\n",
+           threads, count, wall_s, (double)count / wall_s, latencies[count / 2],
+           latencies[count * 99 / 100], latencies[count - 1], last);
+    free(latencies);
+    free(all);
+}
+
+/* --- fill and plan --- */
+
+static void run_fill(const struct place *place, int64_t files, int per_commit, int buckets)
+{
+    struct tarn_client *client = connect_to(place);
+    Tarn__V1__FileEntry **entries = calloc((size_t)per_commit + 1, sizeof *entries);
+    int64_t done = 0, identifier = 0;
+    double begun = now_ms();
+
+    while (done < files) {
+        struct tarn_arena *arena = tarn_arena_new();
+        size_t n = 0;
+        for (; n < (size_t)per_commit && done < files; n++, done++) /* disjoint ranges in each bucket */
+            entries[n] = make_entry(arena, done, (int)(done % buckets), buckets, done / buckets * 1000,
+                                    done % 20 == 19 ? 0 : 5);
+        commit(client, place, "bench-fill", identifier++, entries, n);
+        tarn_arena_free(arena);
+    }
+    printf("RESULT fill files=%" PRId64 " commits=%" PRId64 " wall_s=%.3f\n", files, identifier,
+           (now_ms() - begun) / 1e3);
+    free(entries);
+    tarn_client_close(client);
+}
+
+static void run_plan(const struct place *place, int repeats, const char *where)
+{
+    struct tarn_client *client = connect_to(place);
+    double *walls = calloc((size_t)repeats + 1, sizeof *walls);
+    size_t splits = 0, files = 0;
+    double first = 0;
+
+    for (int i = 0; i < repeats; i++) {
+        Tarn__V1__PlanRequest request = TARN__V1__PLAN_REQUEST__INIT;
+        Tarn__V1__TableRef table;
+        struct tarn_client_stream *stream;
+        struct tarn_op op;
+        double begun = now_ms();
+
+        name_table(place, &table);
+        request.table = &table;
+        request.where = (char *)(uintptr_t)where;
+        splits = files = 0;
+        tarn_op_init(&op);
+        check(tarn_client_stream_open(client, &op, "TableService/Plan", &stream), "plan");
+        check(tarn_client_stream_send(stream, &request.base), "plan");
+        check(tarn_client_stream_done(stream), "plan");
+        for (;;) {
+            ProtobufCMessage *message;
+            check(tarn_client_stream_receive(stream, &tarn__v1__plan_response__descriptor, &message), "plan");
+            if (message == NULL)
+                break;
+            const Tarn__V1__PlanResponse *part = (const Tarn__V1__PlanResponse *)message;
+            splits += part->n_splits;
+            for (size_t s = 0; s < part->n_splits; s++)
+                files += part->splits[s]->n_files;
+            protobuf_c_message_free_unpacked(message, NULL);
+        }
+        tarn_client_stream_free(stream);
+        tarn_op_fini(&op);
+        walls[i] = now_ms() - begun;
+        first = i == 0 ? walls[0] : first;
+    }
+    qsort(walls, (size_t)repeats, sizeof *walls, by_size);
+    printf("RESULT plan splits=%zu files=%zu first_ms=%.2f p50_ms=%.2f\n", splits, files, first,
+           walls[repeats / 2]);
+    free(walls);
+    tarn_client_close(client);
+}
+
+int main(int argc, char **argv)
+{
+    struct place place = {0};
+    const char *what = argc > 1 ? argv[1] : "";
+    long numbers[3] = {0};
+
+    for (int i = 4; i < argc && i < 7; i++)
+        numbers[i - 4] = strtol(argv[i], NULL, 10);
+    if (argc < 5 || sscanf(argv[3], "%255[^.].%255s", place.database, place.table) != 2 || numbers[0] < 1)
+        what = "";
+    place.server = argc > 2 ? argv[2] : NULL;
+    if (strcmp(what, "commit") == 0 && argc == 7 && numbers[0] <= THREADS_MAX && numbers[1] > 0 && numbers[2] > 0)
+        run_commits(&place, (int)numbers[0], (int)numbers[1], (int)numbers[2]);
+    else if (strcmp(what, "fill") == 0 && argc == 7 && numbers[1] > 0 && numbers[2] > 0)
+        run_fill(&place, numbers[0], (int)numbers[1], (int)numbers[2]);
+    else if (strcmp(what, "plan") == 0 && argc <= 6)
+        run_plan(&place, (int)numbers[0], argc == 6 ? argv[5] : "");
+    else {
+        fputs("usage: commits commit|fill SERVER DB.TABLE N N BUCKETS\n"
+              "       commits plan SERVER DB.TABLE REPEATS [WHERE]\n",
+              stderr);
+        return 2;
+    }
+    return 0;
+}
