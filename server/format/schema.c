@@ -131,19 +131,41 @@ static int32_t highest_id_in(const struct tarn_type *type)
     return TARN_MAX(in_fields, in_parts);
 }
 
+/* The names within a row, however deep, occur once: values are found by name in JSON and in files. */
+static struct tarn_status *check_rows(const struct tarn_type *type, struct tarn_slice column,
+                                      enum tarn_reason reason)
+{
+    if (type == NULL || type->id < TARN_TYPE_ARRAY)
+        return TARN_OK;
+    TARN_OWN(tarn_map_drop) struct tarn_map *names = tarn_map_new();
+    for (size_t i = 0; i < type->field_count; i++) {
+        const struct tarn_field *field = &type->fields[i];
+        if (tarn_format__trim(field->name).size == 0)
+            return tarn_status_new(reason, "column \"%.*s\" has a part without name",
+                                   TARN_SLICE_ARG(column));
+        if (tarn_map_set(names, field->name, names) != NULL)
+            return tarn_status_new(reason, "column \"%.*s\" has two parts named \"%.*s\"",
+                                   TARN_SLICE_ARG(column), TARN_SLICE_ARG(field->name));
+        TARN_TRY(check_rows(field->type, column, reason));
+    }
+    TARN_TRY(check_rows(type->key, column, reason));
+    return check_rows(type->element, column, reason);
+}
+
 /* Names and ids occur once; keys name columns and name them once. */
 static struct tarn_status *check_shape(const struct tarn_schema *s, enum tarn_reason reason)
 {
     TARN_OWN(tarn_map_drop) struct tarn_map *names = tarn_map_new();
     TARN_OWN(tarn_map_drop) struct tarn_map *ids = tarn_map_new();
     for (size_t i = 0; i < s->field_count; i++) {
-        if (s->fields[i].name.size == 0)
+        if (tarn_format__trim(s->fields[i].name).size == 0) /* blank: Java reads no such schema */
             return tarn_status_new(reason, "column %zu has no name", i + 1);
         if (tarn_map_set(names, s->fields[i].name, (void *)&s->fields[i]) != NULL)
             return tarn_status_new(reason, "column \"%.*s\" occurs twice",
                                    TARN_SLICE_ARG(s->fields[i].name));
         if (tarn_map_set(ids, tarn_slice_of(&s->fields[i].id, sizeof s->fields[i].id), ids) != NULL)
             return tarn_status_new(reason, "field id %d occurs twice", s->fields[i].id);
+        TARN_TRY(check_rows(s->fields[i].type, s->fields[i].name, reason));
     }
     for (int k = 0; k < 2; k++) {
         const struct tarn_slice *keys = k == 0 ? s->partition_keys : s->primary_keys;
@@ -265,8 +287,9 @@ int tarn_schema_find_id(const struct tarn_schema *schema, int32_t field_id)
 struct tarn_slice tarn_schema_option(const struct tarn_schema *schema, const char *key)
 {
     for (size_t i = 0; i < schema->option_count; i++)
-        if (tarn_slice_is(schema->options[i].key, key))
-            return schema->options[i].value;
+        if (tarn_slice_is(schema->options[i].key, key)) /* an empty value is there all the same */
+            return schema->options[i].value.data == NULL ? tarn_slice_str("")
+                                                         : schema->options[i].value;
     return (struct tarn_slice){0};
 }
 

@@ -207,6 +207,10 @@ TARN_TEST(schema, rules_of_creation)
         {"a INT, b INT", "a", NULL, "sequence.field", "c", "sequence.field"},
         {"a INT, b INT", "a", NULL, "rowkind.field", "b", "rowkind.field"},
         {"a INT, b INT", "a", NULL, "write-buffer-size", "many", "size"},
+        {"a INT, ` ` INT", NULL, NULL, NULL, NULL, "column 2 has no name"},
+        {"a INT, b ROW<x INT, x INT>", NULL, NULL, NULL, NULL, "two parts named \"x\""},
+        {"a INT, b MAP<INT, ARRAY<ROW<x INT, x INT>>>", NULL, NULL, NULL, NULL, "\"b\""},
+        {"a INT, b ROW<x INT, ` ` INT>", NULL, NULL, NULL, NULL, "part without name"},
     };
     for (size_t i = 0; i < TARN_COUNT_OF(bad); i++) {
         struct tarn_schema s = draft(t, bad[i].columns), made;
@@ -221,4 +225,18 @@ TARN_TEST(schema, rules_of_creation)
         s.option_count = bad[i].key != NULL;
         expect_status(tarn_schema_create(&s, 0, t->arena, &made), TARN_SCHEMA_INVALID, bad[i].part);
     }
+}
+
+/* An empty value often comes without an address. It is a value all the same: taken for "not there" it would be
+ * written, and the table could not be opened again. */
+TARN_TEST(schema, an_empty_option_is_an_option)
+{
+    struct tarn_schema s = draft(t, "a INT, b INT"), made;
+    struct tarn_pair option = {tarn_slice_str("bucket"), {NULL, 0}};
+    s.options = &option;
+    s.option_count = 1;
+    expect_status(tarn_schema_create(&s, 0, t->arena, &made), TARN_SCHEMA_INVALID, "bucket");
+    option.key = tarn_slice_str("somebody.elses");
+    expect_ok(tarn_schema_create(&s, 0, t->arena, &made));
+    expect_not_null(tarn_schema_option(&made, "somebody.elses").data);
 }
