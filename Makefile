@@ -65,7 +65,7 @@ SANITIZE := -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize=vptr,funct
 OPT      := -O1 -g
 HARDEN   :=
 WARN     := -w
-CXXWARN  := -w
+CXXWARN  := -w -std=c++2b # clang finds C++'s own stdatomic.h from there on
 endif
 
 # The order matters: OpenSSL before anything that might bring its own (docs/dependencies.md).
