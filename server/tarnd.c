@@ -438,6 +438,7 @@ static struct tarn_status *start_workers(struct daemon *d)
     TARN_OWN(tarn_free_drop) char *address = dialled_address(tarn_wire_server_address(d->server));
     struct tarn_supervisor_options options = {
         .exec = d->exec,
+        .maintain = atomic_load(&d->maintain),
         .program = program,
         .server_address = address,
         .secret = tarn_access_worker_secret(d->access),

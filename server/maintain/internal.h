@@ -72,6 +72,8 @@ struct tarn_maintain {
 void tarn_maintain__task_free(struct task *task);
 struct worker *tarn_maintain__worker(struct tarn_maintain *maintain, const char *id); /* lock held; NULL: unknown */
 void tarn_maintain__drop_silent_workers(struct tarn_maintain *maintain);             /* lock held */
+/* The tasks leased to that worker go back to the queue, but those whose report is being committed. lock held */
+void tarn_maintain__take_back(struct tarn_maintain *maintain, const char *worker_id, const char *failure);
 /* Waits for a change, at most wait_ms; lock held. False: the op is over. */
 bool tarn_maintain__wait(struct tarn_maintain *maintain, const struct tarn_op *op, int64_t wait_ms);
 void tarn_maintain__bucket_key(struct tarn_table *table, struct tarn_slice partition, int32_t bucket, struct tarn_buf *key);

@@ -5,7 +5,8 @@
  * Picking  Paimon's universal compaction (pick.c; format.md 9.2) for primary-key buckets, 9.5 for append tables.
  * Leases   a task belongs to one worker until its deadline; its token grows with every lease and begins with the
  *          warehouse's epoch. A report with an older token is refused (LEASE_LOST) and changes nothing. A bucket
- *          has at most one task at a time. A task that failed is tried again with back-off, TARN_TASK_TRIES_MAX times.
+ *          has at most one task at a time. A task that failed is tried again with back-off, TARN_TASK_TRIES_MAX times;
+ *          one that met a broken file is not.
  * Workers  local ones are processes supervised here (restarted with back-off); remote ones register over gRPC.
  * Threads  any.
  */
@@ -118,10 +119,15 @@ TARN_MUST struct tarn_status *tarn_maintain_begin_stream(struct tarn_op *op, str
                                                          const char **worker_id, const char **address);
 void tarn_maintain_end_stream(struct tarn_maintain *maintain, const char *worker_id, bool worker_failed);
 
+/* A local worker's process ended: it is forgotten at once, and its leases go back to the queue. It is known by the
+ * process id at the end of its name. */
+void tarn_maintain_worker_ended(struct tarn_maintain *maintain, pid_t pid);
+
 /* Starts `count` local workers and keeps them running; stop ends them (TERM, then KILL after grace_ms). */
 struct tarn_supervisor;
 struct tarn_supervisor_options {
     struct tarn_exec *exec;
+    struct tarn_maintain *maintain;     /* is told of workers that ended; NULL: nobody is */
     const char *program;                /* path of tarn-worker */
     const char *server_address;         /* --server */
     const char *secret;                 /* TARN_TOKEN of the child */

@@ -185,6 +185,15 @@ static void fail_lease(struct tarn_maintain *m, struct task *t, const char *fail
     pthread_cond_broadcast(&m->changed);
 }
 
+void tarn_maintain__take_back(struct tarn_maintain *m, const char *worker_id, const char *failure)
+{
+    for (struct task *t = m->tasks, *next; t != NULL; t = next) {
+        next = t->next;
+        if (t->state == TASK_LEASED && t->token > 0 && strcmp(t->worker, worker_id) == 0)
+            fail_lease(m, t, failure);
+    }
+}
+
 static void tick(void *arg)
 {
     struct tarn_maintain *m = arg;
@@ -405,6 +414,12 @@ static void close_report(struct tarn_maintain *m, const struct tarn_report *repo
     end_task(m, t, TASK_DONE);
 }
 
+/* A broken file is as broken the next time. */
+static bool is_final(enum tarn_reason failure)
+{
+    return tarn_reason_code(failure) == TARN_CODE_DATA_LOSS || failure == TARN_UNSUPPORTED_FEATURE;
+}
+
 struct tarn_status *tarn_maintain_report(struct tarn_op *op, struct tarn_maintain *m, const char *worker_id,
                                          const struct tarn_report *report, int64_t *snapshot_id)
 {
@@ -416,6 +431,8 @@ struct tarn_status *tarn_maintain_report(struct tarn_op *op, struct tarn_maintai
     if (s == TARN_OK && !done && report->failure != TARN_NO_REASON) {
         struct task *t = find_task(m, report->lease.task_id);
         t->token = report->lease.token;
+        if (is_final(report->failure))
+            t->attempts = TARN_TASK_TRIES_MAX;
         fail_lease(m, t, tarn_arena_str(op->arena, report->failure_message));
         done = true;
     }

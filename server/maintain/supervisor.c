@@ -112,6 +112,8 @@ static void child_ended(void *arg, pid_t pid, int wait_status)
             c->back_off_ms = BACK_OFF_MIN_MS;
         plan_start(c);
     }
+    if (!s->stopping && s->options.maintain != NULL) /* the lock keeps a stop, and the end of both, away */
+        tarn_maintain_worker_ended(s->options.maintain, pid);
     pthread_cond_broadcast(&s->changed);
     pthread_mutex_unlock(&s->lock);
 }

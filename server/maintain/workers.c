@@ -23,6 +23,7 @@ static void count_workers(struct tarn_maintain *m)
 
 static void remove_worker(struct tarn_maintain *m, struct worker *gone)
 {
+    tarn_maintain__take_back(m, gone->id, "the worker ended while it did this");
     for (struct worker **at = &m->workers; *at != NULL; at = &(*at)->next) {
         if (*at != gone)
             continue;
@@ -46,6 +47,25 @@ void tarn_maintain__drop_silent_workers(struct tarn_maintain *m)
         if (w->seen_ms < oldest)
             remove_worker(m, w);
     }
+}
+
+static bool has_pid(const struct worker *w, pid_t pid)
+{
+    char end[32];
+    int size = snprintf(end, sizeof end, "-%d", (int)pid);
+    size_t name_size = strlen(w->name);
+    return w->local && name_size >= (size_t)size && strcmp(w->name + name_size - size, end) == 0;
+}
+
+void tarn_maintain_worker_ended(struct tarn_maintain *m, pid_t pid)
+{
+    pthread_mutex_lock(&m->lock);
+    for (struct worker *w = m->workers, *next; w != NULL; w = next) {
+        next = w->next;
+        if (has_pid(w, pid))
+            remove_worker(m, w);
+    }
+    pthread_mutex_unlock(&m->lock);
 }
 
 struct tarn_status *tarn_maintain_register(struct tarn_op *op, struct tarn_maintain *m,

@@ -105,7 +105,6 @@ def no_worker():
     d.tarn("db", "create", "b")
     d.tarn("table", "create", "b.t", "--columns", "id INT")
     one_line(d.tarn("load", "b.t", lab.write("x.jsonl", '{"id": 1}\n'), ok=False).error, "worker")
-    equal(d.tarn("scan", "b.t", ok=None).returncode in (0, 1), True, "scan")
     d.stop()
 
 
@@ -378,7 +377,7 @@ def bad_words():
         text = " ".join(words)[:100]
         if says is None:  # allowed or refused; writing it is refused below
             continue
-        check(got.returncode == 1, f"{text}: status {got.returncode}: {got.error[:300]}")
+        check(got.returncode == (2 if "--help" in got.error else 1), f"{text}: status {got.returncode}: {got.error[:300]}")
         check(got.error and "\n" not in got.error and len(got.error) < 2000, f"{text}: not one short line: {got.error[:300]!r}")
         for w in says:
             check(re.search(w, got.error, re.I), f"{text}: no {w!r} in {got.error[:300]}")
@@ -405,7 +404,7 @@ def main():
         tarn.tarn("load", "b.pk", lab.write("x.jsonl", "".join(f'{{"id": {i}, "v": "{i}"}}\n' for i in range(100))))
         tarn.tarn("table", "create", "b.big", "--columns", "id INT NOT NULL, v STRING", "--primary-key", "id")
         for c in range(3):
-            tarn.tarn("load", "b.big", lab.write("x.jsonl", "".join(f'{{"id": {i}, "v": "{c} {i * 7919} {"x" * 40}"}}\n' for i in range(100000))))
+            tarn.tarn("load", "b.big", lab.write("x.jsonl", "".join(f'{{"id": {i}, "v": "{c} {i * 7919} {"x" * 400}"}}\n' for i in range(100000))))
     lab.run("worker killed while loading", killed_while_loading)
     lab.run("worker killed while scanning", killed_while_scanning)
     lab.run("worker killed while compacting", killed_while_compacting)

@@ -221,11 +221,12 @@ class Daemon:
         return os.path.join(self.warehouse, db + ".db", name)
 
 
+PROGRESS = re.compile(r"tarn: (load|scan|compact|infer): [0-9.]")
+
+
 def error_line(said):
-    """What a program said when it failed, without its progress: must be one line, and the last."""
-    lines = said.splitlines()
-    first = next((i for i, line in enumerate(lines) if line.startswith(("tarn:", "tarnd:"))), 0)
-    return "\n".join(lines[first:])
+    """What a program said when it failed, without its progress: must be one line."""
+    return "\n".join(line for line in said.splitlines() if not PROGRESS.match(line))
 
 
 # ---------------------------------------------------------------- cases
