@@ -15,7 +15,8 @@ struct tarn_client_stream {
 
 #define DEFAULT_SERVER "127.0.0.1:7420"
 
-struct tarn_status *tarn_client_open(const struct tarn_client_options *options, struct tarn_client **out)
+struct tarn_status *tarn_client_open(const struct tarn_client_options *options,
+                                     struct tarn_client **out)
 {
     const char *server = options->server != NULL ? options->server : getenv("TARN_SERVER");
     const char *token = options->token != NULL ? options->token : getenv("TARN_TOKEN");
@@ -61,41 +62,47 @@ static const char *full_path(struct tarn_op *op, const char *method)
 static struct tarn_message *pack(const ProtobufCMessage *message)
 {
     uint8_t *bytes;
-    struct tarn_message *packed = tarn_message_new(protobuf_c_message_get_packed_size(message), &bytes);
+    struct tarn_message *packed =
+        tarn_message_new(protobuf_c_message_get_packed_size(message), &bytes);
     protobuf_c_message_pack(message, bytes);
     return packed;
 }
 
-static struct tarn_status *unpack(const ProtobufCMessageDescriptor *type, struct tarn_message *message,
-                                  ProtobufCMessage **out)
+static struct tarn_status *unpack(const ProtobufCMessageDescriptor *type,
+                                  struct tarn_message *message, ProtobufCMessage **out)
 {
     struct tarn_slice bytes = tarn_message_bytes(message);
     *out = protobuf_c_message_unpack(type, NULL, bytes.size, bytes.data);
     if (*out == NULL)
-        return tarn_status_new(TARN_INTERNAL, "the server's answer is no %s; are client and server of one version?",
-                               type->name);
+        return tarn_status_new(
+            TARN_INTERNAL, "the server's answer is no %s; are client and server of one version?",
+            type->name);
     return TARN_OK;
 }
 
-struct tarn_status *tarn_client_call(struct tarn_client *client, struct tarn_op *op, const char *method,
-                                     const ProtobufCMessage *request, const ProtobufCMessageDescriptor *type,
+struct tarn_status *tarn_client_call(struct tarn_client *client, struct tarn_op *op,
+                                     const char *method, const ProtobufCMessage *request,
+                                     const ProtobufCMessageDescriptor *type,
                                      ProtobufCMessage **response)
 {
     TARN_OWN(tarn_message_drop) struct tarn_message *answer = NULL;
-    TARN_TRY(tarn_channel_unary(client->channel, op, full_path(op, method), pack(request), &answer));
+    TARN_TRY(
+        tarn_channel_unary(client->channel, op, full_path(op, method), pack(request), &answer));
     return unpack(type, answer, response);
 }
 
-struct tarn_status *tarn_client_stream_open(struct tarn_client *client, struct tarn_op *op, const char *method,
-                                            struct tarn_client_stream **out)
+struct tarn_status *tarn_client_stream_open(struct tarn_client *client, struct tarn_op *op,
+                                            const char *method, struct tarn_client_stream **out)
 {
-    TARN_OWN(tarn_client_stream_drop) struct tarn_client_stream *stream = tarn_calloc(1, sizeof *stream);
+    TARN_OWN(tarn_client_stream_drop) struct tarn_client_stream *stream =
+        tarn_calloc(1, sizeof *stream);
     TARN_TRY(tarn_channel_call(client->channel, op, full_path(op, method), &stream->call));
     *out = tarn_move(stream);
     return TARN_OK;
 }
 
-struct tarn_status *tarn_client_stream_send(struct tarn_client_stream *stream, const ProtobufCMessage *message)
+struct tarn_status *tarn_client_stream_send(struct tarn_client_stream *stream,
+                                            const ProtobufCMessage *message)
 {
     return tarn_client_call_write(stream->call, pack(message));
 }
@@ -129,7 +136,8 @@ struct tarn_status *tarn_client_stream_done(struct tarn_client_stream *stream)
 }
 
 struct tarn_status *tarn_client_stream_receive(struct tarn_client_stream *stream,
-                                               const ProtobufCMessageDescriptor *type, ProtobufCMessage **out)
+                                               const ProtobufCMessageDescriptor *type,
+                                               ProtobufCMessage **out)
 {
     TARN_OWN(tarn_message_drop) struct tarn_message *message = NULL;
     *out = NULL;

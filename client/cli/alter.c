@@ -19,10 +19,9 @@ const struct tarn_cli_option tarn_cli_table_alter_options[] = {
     {0},
 };
 
-static const char *const change_names[] = {"set",         "reset",       "comment",
-                                           "add-column",  "first",       "after",
-                                           "drop-column", "rename-column", "alter-type",
-                                           "column-comment", NULL};
+static const char *const change_names[] = {
+    "set",         "reset",         "comment",    "add-column",     "first", "after",
+    "drop-column", "rename-column", "alter-type", "column-comment", NULL};
 
 /* "name TYPE" or "`na me` TYPE". */
 static struct tarn_status *name_and_type(struct tarn_cli *cli, const char *option, const char *text,

@@ -39,8 +39,8 @@ static struct tarn_status *unknown_option(const struct tarn_cli_args *args, stru
     const char *nearest = tarn_nearest(text, names, count);
     if (nearest == NULL)
         return tarn_status_new(TARN_INVALID_ARGUMENT, "unknown option --%.100s", text);
-    return tarn_status_new(TARN_INVALID_ARGUMENT,
-                           "unknown option --%.100s; did you mean --%s?", text, nearest);
+    return tarn_status_new(TARN_INVALID_ARGUMENT, "unknown option --%.100s; did you mean --%s?",
+                           text, nearest);
 }
 
 static void give(struct tarn_cli_args *args, const struct tarn_cli_option *option,
@@ -240,8 +240,7 @@ static struct tarn_status *quoted_name(const char **at, struct tarn_buf *name)
             return TARN_OK;
         }
     }
-    return tarn_status_new(TARN_INVALID_ARGUMENT, "\"%.100s\": a backquote that does not end",
-                           *at);
+    return tarn_status_new(TARN_INVALID_ARGUMENT, "\"%.100s\": a backquote that does not end", *at);
 }
 
 static void plain_name(const char **at, struct tarn_buf *name)

@@ -13,14 +13,14 @@ static struct tarn_status *read_token(struct tarn_cli *cli, const char *path, ch
     char line[TOKEN_SIZE_MAX];
     FILE *file = fopen(path, "re");
     if (file == NULL)
-        return tarn_status_errno(errno, "token file %s", path);
+        return tarn_cli_local(cli, tarn_status_errno(errno, "token file %s", path));
     char *got = fgets(line, sizeof line, file);
     fclose(file);
     size_t size = got == NULL ? 0 : strcspn(line, "\r\n \t");
     if (size == 0 || size == sizeof line - 1)
-        return tarn_cli_misused(cli, tarn_status_new(TARN_INVALID_ARGUMENT,
-                                                     "token file %s: expected a token on line 1",
-                                                     path));
+        return tarn_cli_misused(cli,
+                                tarn_status_new(TARN_INVALID_ARGUMENT,
+                                                "token file %s: expected a token on line 1", path));
     *out = tarn_arena_str(cli->op.arena, tarn_slice_of(line, size));
     memset(line, 0, sizeof line);
     return TARN_OK;
@@ -44,7 +44,7 @@ struct tarn_status *tarn_cli_connect(struct tarn_cli *cli)
     };
     if (options.ca_file == NULL && (options.cert_file != NULL || options.key_file != NULL))
         return tarn_cli_usage(cli, "--cert and --key need --ca, the authority of the server");
-    return tarn_client_open(&options, &cli->client);
+    return tarn_cli_local(cli, tarn_client_open(&options, &cli->client));
 }
 
 static void trace(const struct tarn_cli *cli, const char *method, int64_t from_ns)
@@ -283,8 +283,7 @@ struct tarn_json *tarn_cli_fields_json(Tarn__V1__Field *const *fields, size_t co
         tarn_json_set(object, "name", tarn_json_string(tarn_cli_slice(field->name)));
         tarn_json_set_str(object, "type", field->type);
         if (field->description.len > 0)
-            tarn_json_set(object, "comment",
-                          tarn_json_string(tarn_cli_slice(field->description)));
+            tarn_json_set(object, "comment", tarn_json_string(tarn_cli_slice(field->description)));
         if (field->default_value.len > 0)
             tarn_json_set(object, "default",
                           tarn_json_string(tarn_cli_slice(field->default_value)));

@@ -16,6 +16,13 @@ struct tarn_status *tarn_cli_misused(struct tarn_cli *cli, struct tarn_status *c
     return consumed;
 }
 
+struct tarn_status *tarn_cli_local(struct tarn_cli *cli, struct tarn_status *consumed)
+{
+    if (consumed != NULL)
+        cli->no_advice = true;
+    return consumed;
+}
+
 struct tarn_status *tarn_cli_usage(struct tarn_cli *cli, const char *format, ...)
 {
     TARN_OWN(tarn_buf_drop) struct tarn_buf text = {0};
@@ -65,7 +72,7 @@ static void say_error(struct tarn_cli *cli, const struct tarn_status *status)
         tarn_buf_printf(&text, "; see tarn %s%s--help",
                         cli->command != NULL ? cli->command->name : "",
                         cli->command != NULL ? " " : "");
-    else if (advice[0] != '\0' && !not_yet && strstr(message, advice) == NULL &&
+    else if (advice[0] != '\0' && !cli->no_advice && !not_yet && strstr(message, advice) == NULL &&
              strstr(message, "; ") == NULL)
         tarn_buf_printf(&text, "; %s", advice); /* one that says it itself has a semicolon */
     fprintf(cli->err, "tarn: %s\n", tarn_buf_cstr(&text));
@@ -123,8 +130,7 @@ static const char *nearest_word(struct tarn_cli *cli, const char *word, const ch
         if (group != NULL && (strncmp(c->name, group, skip - 1) != 0 || c->name[skip - 1] != ' '))
             continue;
         const char *from = c->name + skip;
-        names[count++] =
-            tarn_arena_str(cli->op.arena, tarn_slice_of(from, strcspn(from, " ")));
+        names[count++] = tarn_arena_str(cli->op.arena, tarn_slice_of(from, strcspn(from, " ")));
     }
     return tarn_nearest(word, names, count);
 }
@@ -253,12 +259,12 @@ static struct tarn_status *set_timeout(struct tarn_cli *cli)
         return TARN_OK;
     struct tarn_status *status = tarn_parse_duration(tarn_slice_str(text), &ms);
     bool plain = text[strspn(text, "0123456789")] == '\0'; /* as in other tools: seconds */
-    bool good = status == NULL && ms > 0 &&
-                (!plain || !__builtin_mul_overflow(ms, (int64_t)1000, &ms));
+    bool good =
+        status == NULL && ms > 0 && (!plain || !__builtin_mul_overflow(ms, (int64_t)1000, &ms));
     tarn_status_free(status);
     if (!good)
-        return tarn_cli_usage(cli, "--timeout \"%.50s\": expected seconds, or \"500 ms\", \"2 min\"",
-                              text);
+        return tarn_cli_usage(
+            cli, "--timeout \"%.50s\": expected seconds, or \"500 ms\", \"2 min\"", text);
     if (__builtin_add_overflow(tarn_clock_mono_ms(), ms, &cli->op.deadline_mono_ms))
         cli->op.deadline_mono_ms = INT64_MAX;
     return TARN_OK;

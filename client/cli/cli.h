@@ -40,20 +40,21 @@ struct tarn_cli {
     bool format_given;
     int verbose;
     bool wrong_usage; /* the status is about how we were called */
+    bool no_advice;   /* ... about this machine, of which reasons.def knows nothing */
     bool out_closed;  /* nobody reads what we print any more */
 };
 
 typedef struct tarn_status *(*tarn_cli_run_fn)(struct tarn_cli *cli);
 
 struct tarn_cli_command {
-    const char *name;    /* "status", "db create" */
-    const char *words;   /* as usage shows them: "DATABASE.TABLE FILE..." */
+    const char *name;  /* "status", "db create" */
+    const char *words; /* as usage shows them: "DATABASE.TABLE FILE..." */
     int word_min;
-    int word_max;        /* -1: any number */
+    int word_max;                          /* -1: any number */
     const struct tarn_cli_option *options; /* NULL: none of its own */
-    tarn_cli_run_fn run; /* NULL: not in this version */
-    const char *summary; /* one line */
-    const char *more;    /* what --help adds; NULL: nothing */
+    tarn_cli_run_fn run;                   /* NULL: not in this version */
+    const char *summary;                   /* one line */
+    const char *more;                      /* what --help adds; NULL: nothing */
 };
 extern const struct tarn_cli_command tarn_cli_commands[]; /* ends with name NULL */
 extern const struct tarn_cli_option tarn_cli_global_options[];
@@ -67,6 +68,9 @@ TARN_MUST struct tarn_status *tarn_cli_usage(struct tarn_cli *cli, const char *f
     TARN_PRINTF(2, 3);
 /* A status about a word of the command line: the same hint and exit code. NULL stays NULL. */
 TARN_MUST struct tarn_status *tarn_cli_misused(struct tarn_cli *cli, struct tarn_status *consumed);
+/* A status about a file or setting of this machine: shown without the advice of its reason, which
+ * speaks of the daemon's. NULL stays NULL. */
+TARN_MUST struct tarn_status *tarn_cli_local(struct tarn_cli *cli, struct tarn_status *consumed);
 /* "what: this version of Tarn does not have it yet" */
 TARN_MUST struct tarn_status *tarn_cli_not_yet(const char *what);
 /* Flushes; the status of what could not be written. */

@@ -87,8 +87,8 @@ const struct tarn_cli_command tarn_cli_commands[] = {
     {"compact", "DATABASE.TABLE", 1, 1, tarn_cli_compact_options, tarn_cli_compact,
      "merge the files of a table",
      "  tarn compact shop.orders --full --partition dt=2026-01-31 --wait"},
-    {"jobs", "[JOB]", 0, 1, tarn_cli_jobs_options, tarn_cli_jobs,
-     "the queue of maintenance tasks", NULL},
+    {"jobs", "[JOB]", 0, 1, tarn_cli_jobs_options, tarn_cli_jobs, "the queue of maintenance tasks",
+     NULL},
 
     NOT_YET("watch"),
     NOT_YET("commits"),

@@ -105,8 +105,8 @@ struct tarn_status *tarn_cli_jobs(struct tarn_cli *cli)
     if (one && !found)
         return tarn_status_new(TARN_INVALID_ARGUMENT,
                                "job %" PRId64 " is not known; tarn jobs --ended lists them", id);
-    list = tarn_cli_list_new(cli, explain ? explain_columns : job_columns,
-                             TARN_COUNT_OF(job_columns));
+    list =
+        tarn_cli_list_new(cli, explain ? explain_columns : job_columns, TARN_COUNT_OF(job_columns));
     for (size_t i = 0; i < answer->n_jobs; i++)
         if (!one || answer->jobs[i]->id == id)
             add_job(list, answer->jobs[i]);
@@ -116,8 +116,7 @@ struct tarn_status *tarn_cli_jobs(struct tarn_cli *cli)
 /* --- compact --- */
 
 /* "dt=2026-01-31,hour=3"; a value in quotes is text even where it is 'null'. */
-static struct tarn_status *partition_values(struct tarn_cli *cli,
-                                            Tarn__V1__CompactRequest *request)
+static struct tarn_status *partition_values(struct tarn_cli *cli, Tarn__V1__CompactRequest *request)
 {
     const char *text = tarn_cli_args_text(&cli->args, "partition");
     struct tarn_slice *parts = NULL;
@@ -178,8 +177,9 @@ static void say_compacted(struct tarn_cli *cli, const Tarn__V1__CompactProgress 
     else if (!tarn_cli_args_has(&cli->args, "wait"))
         tarn_cli_say(cli, "queued %" PRId64 " %s; tarn jobs shows them", p->tasks_total, tasks);
     else
-        tarn_cli_say(cli, "%" PRId64 " of %" PRId64 " %s done: %" PRId64 " files became %" PRId64
-                          ", %s rewritten, snapshot %" PRId64,
+        tarn_cli_say(cli,
+                     "%" PRId64 " of %" PRId64 " %s done: %" PRId64 " files became %" PRId64
+                     ", %s rewritten, snapshot %" PRId64,
                      p->tasks_done, p->tasks_total, tasks, p->files_before, p->files_after,
                      tarn_buf_cstr(&size), p->snapshot_id);
 }
@@ -197,17 +197,17 @@ static struct tarn_status *show(struct tarn_cli *cli, const Tarn__V1__CompactPro
     tarn_cli_record_int(r, "files_before", NULL, TARN_CLI_INT, end->files_before);
     tarn_cli_record_int(r, "files_after", NULL, TARN_CLI_INT, end->files_after);
     tarn_cli_record_int(r, "bytes_rewritten", NULL, TARN_CLI_INT, end->bytes_rewritten);
-    bool show_picks = !tarn_cli_args_has(&cli->args, "wait") ||
-                      tarn_cli_args_has(&cli->args, "dry-run");
-    struct tarn_cli_list *list =
-        tarn_cli_record_list(r, "picks", show_picks ? "picked" : NULL, explain_columns,
-                             TARN_COUNT_OF(explain_columns));
+    bool show_picks =
+        !tarn_cli_args_has(&cli->args, "wait") || tarn_cli_args_has(&cli->args, "dry-run");
+    struct tarn_cli_list *list = tarn_cli_record_list(
+        r, "picks", show_picks ? "picked" : NULL, explain_columns, TARN_COUNT_OF(explain_columns));
     for (size_t i = 0; i < first->n_picks; i++)
         add_job(list, first->picks[i]);
     TARN_TRY(tarn_cli_record_end(r));
     if (end->tasks_failed > 0)
-        return tarn_status_new(TARN_INTERNAL, "%" PRId64 " of %" PRId64 " tasks failed: %s; tarn "
-                                              "jobs --ended shows each",
+        return tarn_status_new(TARN_INTERNAL,
+                               "%" PRId64 " of %" PRId64 " tasks failed: %s; tarn "
+                               "jobs --ended shows each",
                                end->tasks_failed, end->tasks_total, end->failure);
     return TARN_OK;
 }

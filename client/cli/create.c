@@ -27,14 +27,14 @@ static struct tarn_status *read_schema(struct tarn_cli *cli, const char *path,
     FILE *file = fopen(path, "re");
 
     if (file == NULL)
-        return tarn_status_errno(errno, "cannot open %s", path);
+        return tarn_cli_local(cli, tarn_status_errno(errno, "cannot open %s", path));
     while ((got = fread(chunk, 1, sizeof chunk, file)) > 0 && text.size <= SCHEMA_FILE_SIZE_MAX)
         tarn_buf_add(&text, chunk, got);
     bool failed = ferror(file) != 0;
     int error = errno;
     fclose(file);
     if (failed)
-        return tarn_status_errno(error, "cannot read %s", path);
+        return tarn_cli_local(cli, tarn_status_errno(error, "cannot read %s", path));
     if (text.size > SCHEMA_FILE_SIZE_MAX)
         return tarn_status_new(TARN_TOO_LARGE, "%s: larger than any schema file", path);
     *out = tarn_cli_bytes(tarn_arena_copy(cli->op.arena, tarn_buf_slice(&text)));
@@ -66,8 +66,9 @@ static struct tarn_status *infer(struct tarn_cli *cli, const char *path,
     TARN_TRY(tarn_cli_source_of(cli, path, NULL, &source));
     if (source.format != TARN__V1__DATA_FORMAT__PARQUET &&
         source.format != TARN__V1__DATA_FORMAT__ARROW)
-        return tarn_cli_usage(cli, "%s does not name the types of its columns (Parquet and Arrow "
-                                   "do): use --columns",
+        return tarn_cli_usage(cli,
+                              "%s does not name the types of its columns (Parquet and Arrow "
+                              "do): use --columns",
                               path);
     TARN_TRY(tarn_cli_connect(cli));
     TARN_TRY(tarn_client_stream_open(cli->client, &cli->op, "DataService/Infer", &stream));
@@ -87,8 +88,9 @@ static struct tarn_status *check_source(struct tarn_cli *cli)
     for (size_t i = 0; i < TARN_COUNT_OF(names); i++)
         count += tarn_cli_args_has(&cli->args, names[i]);
     if (count != 1)
-        return tarn_cli_usage(cli, "table create needs %s of --columns, --like, --schema-file, "
-                                   "--from-file",
+        return tarn_cli_usage(cli,
+                              "table create needs %s of --columns, --like, --schema-file, "
+                              "--from-file",
                               count == 0 ? "one" : "only one");
     return TARN_OK;
 }

@@ -81,8 +81,7 @@ struct tarn_status *tarn_cli_db_list(struct tarn_cli *cli)
             tarn_cli_list_int(list, answer->databases[i]->table_count);
             tarn_cli_list_slice(list, tarn_cli_or_absent(answer->databases[i]->comment));
         }
-        page.token =
-            tarn_arena_str(cli->op.arena, tarn_slice_str(answer->next_page_token));
+        page.token = tarn_arena_str(cli->op.arena, tarn_slice_str(answer->next_page_token));
     } while (page.token[0] != '\0');
     return tarn_cli_list_end(list);
 }

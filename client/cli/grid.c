@@ -83,8 +83,8 @@ static void add_cell(struct tarn_cli_grid *grid, struct tarn_slice text, enum si
     cell->begin = grid->text.size;
     tarn_cli_escape(text, &grid->text);
     cell->end = grid->text.size;
-    cell->width = tarn_cli_width(
-        tarn_slice_of(grid->text.data + cell->begin, cell->end - cell->begin));
+    cell->width =
+        tarn_cli_width(tarn_slice_of(grid->text.data + cell->begin, cell->end - cell->begin));
     column->width = TARN_MAX(column->width, bounded(cell->width));
     column->at_right &= side != LEFT;
     column->has_number |= side == RIGHT;

@@ -36,9 +36,9 @@ static struct tarn_status *load_mode(struct tarn_cli *cli, Tarn__V1__LoadMode *o
     if (text == NULL)
         return TARN_OK;
     const char *nearest = tarn_nearest(text, names, TARN_COUNT_OF(names));
-    return tarn_cli_usage(cli, "--mode \"%.50s\": expected append, upsert, overwrite or delete%s%s%s",
-                          text, nearest ? "; did you mean " : "", nearest ? nearest : "",
-                          nearest ? "?" : "");
+    return tarn_cli_usage(
+        cli, "--mode \"%.50s\": expected append, upsert, overwrite or delete%s%s%s", text,
+        nearest ? "; did you mean " : "", nearest ? nearest : "", nearest ? "?" : "");
 }
 
 static struct tarn_status *delimiter(struct tarn_cli *cli, const struct tarn_cli_source *sources,
@@ -108,8 +108,8 @@ static struct tarn_status *find_sources(struct tarn_cli *cli, struct tarn_cli_so
     for (size_t i = 0; i < *count; i++) {
         const char *path = cli->args.words[i + 1];
         stdin_count += strcmp(path, "-") == 0;
-        TARN_TRY(tarn_cli_source_of(cli, path, tarn_cli_args_text(&cli->args, "format"),
-                                    &(*out)[i]));
+        TARN_TRY(
+            tarn_cli_source_of(cli, path, tarn_cli_args_text(&cli->args, "format"), &(*out)[i]));
     }
     if (stdin_count > 1)
         return tarn_cli_usage(cli, "standard input (-) can be read once only");
@@ -187,8 +187,9 @@ static void say_loaded(struct tarn_cli *cli, const Tarn__V1__IngestResponse *ans
 
     tarn_format_size(answer->bytes_written, &size);
     if (answer->repeated_commit)
-        tarn_cli_say(cli, "this commit had landed before, as snapshot %" PRId64 "; nothing was "
-                          "written",
+        tarn_cli_say(cli,
+                     "this commit had landed before, as snapshot %" PRId64 "; nothing was "
+                     "written",
                      answer->snapshot_id);
     else if (answer->snapshot_id == 0)
         tarn_cli_say(cli, "no rows: nothing to commit");

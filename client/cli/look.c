@@ -66,9 +66,7 @@ static void add_file(struct tarn_cli_list *list, const Tarn__V1__FileInfo *info)
     tarn_cli_list_int(list, file->min_sequence);
     tarn_cli_list_int(list, file->max_sequence);
     tarn_cli_list_int(list, file->schema_id);
-    tarn_cli_list_text(list, file->source == 0   ? "append"
-                             : file->source == 1 ? "compact"
-                                                 : NULL);
+    tarn_cli_list_text(list, file->source == 0 ? "append" : file->source == 1 ? "compact" : NULL);
     list_int_or_null(list, info->added_by > 0, info->added_by);
     tarn_cli_list_int(list, file->_creation_time_case != 0 ? file->creation_time_ms : 0);
 }
@@ -100,12 +98,9 @@ struct tarn_status *tarn_cli_files(struct tarn_cli *cli)
 /* --- partitions, buckets --- */
 
 static const struct tarn_cli_column partition_columns[] = {
-    {"partition", "PARTITION", TARN_CLI_TEXT},
-    {"values", NULL, TARN_CLI_ANY},
-    {"records", "RECORDS", TARN_CLI_INT},
-    {"files", "FILES", TARN_CLI_INT},
-    {"size_bytes", "SIZE", TARN_CLI_SIZE},
-    {"buckets", "BUCKETS", TARN_CLI_INT},
+    {"partition", "PARTITION", TARN_CLI_TEXT}, {"values", NULL, TARN_CLI_ANY},
+    {"records", "RECORDS", TARN_CLI_INT},      {"files", "FILES", TARN_CLI_INT},
+    {"size_bytes", "SIZE", TARN_CLI_SIZE},     {"buckets", "BUCKETS", TARN_CLI_INT},
     {"last_file", "LAST FILE", TARN_CLI_TIME},
 };
 
@@ -113,7 +108,8 @@ static struct tarn_json *partition_values(const Tarn__V1__PartitionInfo *info)
 {
     struct tarn_json *object = tarn_json_object();
     for (size_t i = 0; i < info->n_values; i++) {
-        TARN_OWN(tarn_free_drop) char *key = tarn_slice_dup(tarn_cli_slice(info->values[i]->column));
+        TARN_OWN(tarn_free_drop) char *key =
+            tarn_slice_dup(tarn_cli_slice(info->values[i]->column));
         tarn_json_set(object, key,
                       info->values[i]->is_null
                           ? tarn_json_null()
@@ -183,16 +179,14 @@ struct tarn_status *tarn_cli_buckets(struct tarn_cli *cli)
 /* --- plan --- */
 
 static const struct tarn_cli_column split_columns[] = {
-    {"path", "SPLIT", TARN_CLI_TEXT},
-    {"bucket", NULL, TARN_CLI_INT},
-    {"merge", "MERGE", TARN_CLI_BOOL},
-    {"files", "FILES", TARN_CLI_INT},
-    {"rows", "ROWS", TARN_CLI_INT},
-    {"size_bytes", "SIZE", TARN_CLI_SIZE},
+    {"path", "SPLIT", TARN_CLI_TEXT},  {"bucket", NULL, TARN_CLI_INT},
+    {"merge", "MERGE", TARN_CLI_BOOL}, {"files", "FILES", TARN_CLI_INT},
+    {"rows", "ROWS", TARN_CLI_INT},    {"size_bytes", "SIZE", TARN_CLI_SIZE},
     {"names", "NAMES", TARN_CLI_ANY},
 };
 
-static void add_split(struct tarn_cli *cli, struct tarn_cli_list *list, const Tarn__V1__Split *split)
+static void add_split(struct tarn_cli *cli, struct tarn_cli_list *list,
+                      const Tarn__V1__Split *split)
 {
     int64_t rows = 0, size = 0;
     ProtobufCBinaryData *names =

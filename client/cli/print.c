@@ -115,8 +115,8 @@ struct tarn_cli_list {
     int64_t row_count;
     struct tarn_json *array; /* of a record: the rows in JSON; owned */
     struct tarn_cli_grid *grid;
-    struct tarn_json *row;  /* being made */
-    struct tarn_buf line;   /* the same as CSV */
+    struct tarn_json *row; /* being made */
+    struct tarn_buf line;  /* the same as CSV */
 };
 
 static struct tarn_cli_list *list_new(struct tarn_cli *cli, const struct tarn_cli_column *columns,
@@ -380,8 +380,7 @@ void tarn_cli_record_any(struct tarn_cli_record *record, const char *key, const 
 }
 
 struct tarn_cli_list *tarn_cli_record_list(struct tarn_cli_record *record, const char *key,
-                                           const char *title,
-                                           const struct tarn_cli_column *columns,
+                                           const char *title, const struct tarn_cli_column *columns,
                                            size_t column_count)
 {
     struct tarn_cli_list *list = list_new(record->cli, columns, column_count, 2);

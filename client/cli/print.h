@@ -61,8 +61,7 @@ void tarn_cli_record_any(struct tarn_cli_record *record, const char *key, const 
                          struct tarn_json *consumed, struct tarn_slice text);
 /* A list of the record; owned by it. With title, it is shown below the values in tables. */
 struct tarn_cli_list *tarn_cli_record_list(struct tarn_cli_record *record, const char *key,
-                                           const char *title,
-                                           const struct tarn_cli_column *columns,
+                                           const char *title, const struct tarn_cli_column *columns,
                                            size_t column_count);
 TARN_MUST struct tarn_status *tarn_cli_record_end(struct tarn_cli_record *record);
 

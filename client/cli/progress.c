@@ -5,8 +5,8 @@
 void tarn_cli_progress_start(struct tarn_cli_progress *progress, struct tarn_cli *cli,
                              const char *what, bool bytes, int64_t total)
 {
-    *progress = (struct tarn_cli_progress){
-        .cli = cli, .what = what, .bytes = bytes, .total = total};
+    *progress =
+        (struct tarn_cli_progress){.cli = cli, .what = what, .bytes = bytes, .total = total};
     progress->start_ms = progress->shown_ms = tarn_clock_mono_ms();
 }
 

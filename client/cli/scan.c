@@ -65,7 +65,7 @@ static struct tarn_status *target_open(struct tarn_cli *cli, struct target *targ
     }
     target->out = fd < 0 ? NULL : fdopen(fd, "w");
     if (target->out == NULL)
-        return tarn_status_errno(errno, "cannot write %s", target->path);
+        return tarn_cli_local(cli, tarn_status_errno(errno, "cannot write %s", target->path));
     return TARN_OK;
 }
 
@@ -102,8 +102,8 @@ struct sink {
     struct tarn_cli_csv csv; /* of a table */
     struct tarn_cli_grid *grid;
     bool titles_done;
-    size_t cell_count;    /* of this row */
-    bool between, any;    /* of a JSON array: a comma is due; there was a row */
+    size_t cell_count; /* of this row */
+    bool between, any; /* of a JSON array: a comma is due; there was a row */
 };
 
 static void sink_drop(struct sink *sink)
@@ -148,8 +148,8 @@ static struct tarn_status *array_bytes(struct sink *sink, struct tarn_slice byte
         size_t size = end == NULL ? bytes.size : (size_t)(end - bytes.data);
         if (size > 0) {
             if (!sink->any || sink->between)
-                TARN_TRY(write_out(sink->cli, &sink->target,
-                                   tarn_slice_str(sink->any ? ",\n" : "[\n")));
+                TARN_TRY(
+                    write_out(sink->cli, &sink->target, tarn_slice_str(sink->any ? ",\n" : "[\n")));
             sink->any = true;
             sink->between = false;
             TARN_TRY(write_out(sink->cli, &sink->target, tarn_slice_of(bytes.data, size)));

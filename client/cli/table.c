@@ -100,9 +100,12 @@ struct tarn_status *tarn_cli_table_show(struct tarn_cli *cli)
 /* --- listing --- */
 
 static const struct tarn_cli_column list_columns[] = {
-    {"database", "DATABASE", TARN_CLI_TEXT}, {"table", "TABLE", TARN_CLI_TEXT},
-    {"uuid", NULL, TARN_CLI_TEXT},           {"schema", "SCHEMA", TARN_CLI_INT},
-    {"snapshot", "SNAPSHOT", TARN_CLI_INT},  {"records", "RECORDS", TARN_CLI_INT},
+    {"database", "DATABASE", TARN_CLI_TEXT},
+    {"table", "TABLE", TARN_CLI_TEXT},
+    {"uuid", NULL, TARN_CLI_TEXT},
+    {"schema", "SCHEMA", TARN_CLI_INT},
+    {"snapshot", "SNAPSHOT", TARN_CLI_INT},
+    {"records", "RECORDS", TARN_CLI_INT},
     {"only_listed_because", "NOTE", TARN_CLI_TEXT},
 };
 

@@ -46,9 +46,9 @@ static struct tarn_status *format_given(struct tarn_cli *cli, const char *text,
         for (size_t i = 0; i < NAMED_COUNT; i++)
             names[i] = formats[i].name;
         const char *nearest = tarn_nearest(text, names, NAMED_COUNT);
-        return tarn_cli_usage(cli, "--format \"%.50s\": expected parquet, orc, csv, jsonl or arrow%s%s%s",
-                              text, nearest ? "; did you mean " : "", nearest ? nearest : "",
-                              nearest ? "?" : "");
+        return tarn_cli_usage(
+            cli, "--format \"%.50s\": expected parquet, orc, csv, jsonl or arrow%s%s%s", text,
+            nearest ? "; did you mean " : "", nearest ? nearest : "", nearest ? "?" : "");
     }
     source->format = found->format;
     return TARN_OK;
@@ -60,15 +60,15 @@ static struct tarn_status *format_by_name(struct tarn_cli *cli, struct tarn_cli_
     const char *dot = strrchr(base != NULL ? base : source->path, '.');
 
     if (strcmp(source->path, "-") == 0)
-        return tarn_cli_usage(cli, "standard input has no name to tell its format by: add --format");
+        return tarn_cli_usage(cli,
+                              "standard input has no name to tell its format by: add --format");
     for (size_t i = 0; dot != NULL && i < TARN_COUNT_OF(packed); i++)
         if (strcasecmp(dot + 1, packed[i]) == 0)
             return tarn_cli_usage(cli,
                                   "%s is compressed: unpack it, or pipe it through standard input "
                                   "(-) with --format",
                                   source->path);
-    const struct known *found =
-        dot == NULL ? NULL : find_format(dot + 1, TARN_COUNT_OF(formats));
+    const struct known *found = dot == NULL ? NULL : find_format(dot + 1, TARN_COUNT_OF(formats));
     if (found == NULL)
         return tarn_cli_usage(cli, "%s: its name does not tell its format: add --format",
                               source->path);
@@ -139,7 +139,7 @@ static struct tarn_status *send_bytes(struct tarn_cli *cli, struct tarn_client_s
         if (got < 0 && errno == EINTR)
             continue;
         if (got < 0)
-            return tarn_status_errno(errno, "cannot read %s", name);
+            return tarn_cli_local(cli, tarn_status_errno(errno, "cannot read %s", name));
         if (got == 0)
             return TARN_OK;
         TARN_TRY(tarn_client_stream_send_bytes(stream, TARN__V1__INGEST_REQUEST__PART_DATA,
@@ -156,7 +156,7 @@ struct tarn_status *tarn_cli_upload(struct tarn_cli *cli, struct tarn_client_str
     bool own = strcmp(source->path, "-") != 0;
     int fd = own ? open(source->path, O_RDONLY | O_CLOEXEC) : cli->in_fd;
     if (fd < 0)
-        return tarn_status_errno(errno, "cannot open %s", source->path);
+        return tarn_cli_local(cli, tarn_status_errno(errno, "cannot open %s", source->path));
     struct tarn_status *status = send_head(stream, source);
     if (status == NULL)
         status = send_bytes(cli, stream, fd, source->name, progress, sent);

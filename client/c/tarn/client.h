@@ -18,31 +18,36 @@
 struct tarn_client;
 
 struct tarn_client_options {
-    const char *server;    /* host:port; NULL: $TARN_SERVER, else 127.0.0.1:7420 */
-    const char *token;     /* NULL: $TARN_TOKEN, else none */
+    const char *server; /* host:port; NULL: $TARN_SERVER, else 127.0.0.1:7420 */
+    const char *token;  /* NULL: $TARN_TOKEN, else none */
     const char *ca_file, *cert_file, *key_file;
 };
 
-TARN_MUST struct tarn_status *tarn_client_open(const struct tarn_client_options *options, struct tarn_client **out);
+TARN_MUST struct tarn_status *tarn_client_open(const struct tarn_client_options *options,
+                                               struct tarn_client **out);
 void tarn_client_close(struct tarn_client *client);
 void tarn_client_drop(struct tarn_client **client);
 const char *tarn_client_server(const struct tarn_client *client);
 
 /* One message out, one in: method "CatalogService/GetTable"; `type` is the descriptor of the answer. */
-TARN_MUST struct tarn_status *tarn_client_call(struct tarn_client *client, struct tarn_op *op, const char *method,
-                                               const ProtobufCMessage *request,
-                                               const ProtobufCMessageDescriptor *type, ProtobufCMessage **response);
+TARN_MUST struct tarn_status *tarn_client_call(struct tarn_client *client, struct tarn_op *op,
+                                               const char *method, const ProtobufCMessage *request,
+                                               const ProtobufCMessageDescriptor *type,
+                                               ProtobufCMessage **response);
 
 /* --- streams --- */
 struct tarn_client_stream;
-TARN_MUST struct tarn_status *tarn_client_stream_open(struct tarn_client *client, struct tarn_op *op,
-                                                      const char *method, struct tarn_client_stream **out);
+TARN_MUST struct tarn_status *tarn_client_stream_open(struct tarn_client *client,
+                                                      struct tarn_op *op, const char *method,
+                                                      struct tarn_client_stream **out);
 TARN_MUST struct tarn_status *tarn_client_stream_send(struct tarn_client_stream *stream,
                                                       const ProtobufCMessage *message);
 /* The fields `data` (number `field`, bytes) of a message, without copying it into one first. */
-TARN_MUST struct tarn_status *tarn_client_stream_send_bytes(struct tarn_client_stream *stream, uint32_t field,
+TARN_MUST struct tarn_status *tarn_client_stream_send_bytes(struct tarn_client_stream *stream,
+                                                            uint32_t field,
                                                             struct tarn_slice bytes);
-TARN_MUST struct tarn_status *tarn_client_stream_done(struct tarn_client_stream *stream); /* nothing more to send */
+TARN_MUST struct tarn_status *tarn_client_stream_done(
+    struct tarn_client_stream *stream); /* nothing more to send */
 /* NULL at the end of a stream that succeeded. */
 TARN_MUST struct tarn_status *tarn_client_stream_receive(struct tarn_client_stream *stream,
                                                          const ProtobufCMessageDescriptor *type,

@@ -7,8 +7,10 @@
 #include "cli/args.h"
 
 static const struct tarn_cli_option global[] = {
-    {"server", 0, "HOST:PORT", "", false}, {"output", 'o', "FORMAT", "", false},
-    {"verbose", 'v', NULL, "", true},      {"quiet", 'q', NULL, "", false},
+    {"server", 0, "HOST:PORT", "", false},
+    {"output", 'o', "FORMAT", "", false},
+    {"verbose", 'v', NULL, "", true},
+    {"quiet", 'q', NULL, "", false},
     {0},
 };
 static const struct tarn_cli_option own[] = {
@@ -46,7 +48,7 @@ TARN_TEST(cli_args, takes_options_anywhere)
 TARN_TEST(cli_args, takes_every_spelling)
 {
     static const char *const spellings[][3] = {
-        {"-o", "csv", NULL},       {"-ocsv", NULL, NULL},       {"-o=csv", NULL, NULL},
+        {"-o", "csv", NULL},          {"-ocsv", NULL, NULL},     {"-o=csv", NULL, NULL},
         {"--output=csv", NULL, NULL}, {"--output", "csv", NULL}, {"-qvocsv", NULL, NULL},
         {"-qo", "csv", NULL},
     };
@@ -157,6 +159,7 @@ TARN_TEST(cli_pair, needs_a_key_and_a_sign)
     expect_slice(value, "b=c");
     expect_ok(tarn_cli_pair("a=", "--set", &key, &value));
     expect_int(value.size, 0);
-    expect_status(tarn_cli_pair("ab", "--set", &key, &value), TARN_INVALID_ARGUMENT, "--set \"ab\"");
+    expect_status(tarn_cli_pair("ab", "--set", &key, &value), TARN_INVALID_ARGUMENT,
+                  "--set \"ab\"");
     expect_status(tarn_cli_pair("=b", "--set", &key, &value), TARN_INVALID_ARGUMENT, "KEY=VALUE");
 }

@@ -55,19 +55,23 @@ TARN_TEST(cli_usage, wrong_words_are_exit_code_2_with_a_hint)
          "tarn: --columns: \"a,,b\": expected names with commas between; see tarn scan --help\n"},
         {{"status", "-oxml"},
          "tarn: -o \"xml\": expected table, json, jsonl or csv; see tarn status --help\n"},
-        {{"status", "-oparquet"}, "tarn: -o \"parquet\": expected table, json, jsonl or csv; "
-                                  "see tarn status --help\n"},
-        {{"status", "--timeout=soon"}, "tarn: --timeout \"soon\": expected seconds, or \"500 ms\", "
-                                       "\"2 min\"; see tarn status --help\n"},
+        {{"status", "-oparquet"},
+         "tarn: -o \"parquet\": expected table, json, jsonl or csv; "
+         "see tarn status --help\n"},
+        {{"status", "--timeout=soon"},
+         "tarn: --timeout \"soon\": expected seconds, or \"500 ms\", "
+         "\"2 min\"; see tarn status --help\n"},
         {{"files", "a.b", "--snapshot=1", "--at=2026-01-01"},
          "tarn: --snapshot and --at exclude each other; see tarn files --help\n"},
-        {{"load", "a.b", "-"}, "tarn: standard input has no name to tell its format by: add "
-                               "--format; see tarn load --help\n"},
+        {{"load", "a.b", "-"},
+         "tarn: standard input has no name to tell its format by: add "
+         "--format; see tarn load --help\n"},
         {{"load", "a.b", "x.csv.gz"},
          "tarn: x.csv.gz is compressed: unpack it, or pipe it through standard input (-) with "
          "--format; see tarn load --help\n"},
-        {{"table", "create", "a.b"}, "tarn: table create needs one of --columns, --like, "
-                                     "--schema-file, --from-file; see tarn table create --help\n"},
+        {{"table", "create", "a.b"},
+         "tarn: table create needs one of --columns, --like, "
+         "--schema-file, --from-file; see tarn table create --help\n"},
         {{"table", "alter", "a.b", "--first"},
          "tarn: --first belongs behind --add-column; see tarn table alter --help\n"},
         {{"table", "alter", "a.b", "--add-column=x"},
@@ -86,9 +90,9 @@ TARN_TEST(cli_usage, wrong_words_are_exit_code_2_with_a_hint)
 TARN_TEST(cli_usage, what_is_not_there_yet_says_so)
 {
     SERVE;
-    static const char *const names[] = {"watch", "tag", "branch", "consumer", "rollback", "expire",
-                                        "orphans", "reconcile", "doctor", "user", "backup",
-                                        "commits", "advise"};
+    static const char *const names[] = {"watch",  "tag",     "branch",    "consumer", "rollback",
+                                        "expire", "orphans", "reconcile", "doctor",   "user",
+                                        "backup", "commits", "advise"};
     for (size_t i = 0; i < TARN_COUNT_OF(names); i++) {
         struct run run = fake_run(t, &fake, names[i], "list", "--any=x", NULL);
         expect_str(run.err, tarn_arena_printf(t->arena,
@@ -98,7 +102,8 @@ TARN_TEST(cli_usage, what_is_not_there_yet_says_so)
         expect_int(run.code, 1);
     }
     struct run run = fake_run(t, &fake, "scan", "a.b$branch_x", NULL);
-    expect_contains(run.err, "a branch (a.b$branch_x): this version of Tarn does not have it yet\n");
+    expect_contains(run.err,
+                    "a branch (a.b$branch_x): this version of Tarn does not have it yet\n");
     expect_int(run.code, 1);
 }
 
@@ -119,8 +124,7 @@ TARN_TEST(cli_usage, help_is_made_from_the_tables)
                        "--help", NULL);
         expect_int(run.code, 0);
         expect_str(run.err, "");
-        expect_contains(run.out,
-                        tarn_arena_printf(t->arena, "usage: tarn %s", c->name));
+        expect_contains(run.out, tarn_arena_printf(t->arena, "usage: tarn %s", c->name));
         for (const struct tarn_cli_option *o = c->options; o != NULL && o->name != NULL; o++)
             expect_contains(run.out, tarn_arena_printf(t->arena, "--%s", o->name));
     }
@@ -335,8 +339,8 @@ TARN_TEST(cli_load, sends_start_files_and_bytes)
     expect_str(run.out, "2 rows in 1 file (2.0 KiB), snapshot 7\n2 bad rows were left out\n");
     expect_contains(run.err, "x.csv:3: n: \"q\" is no INT\n... and 1 more\n");
     expect_int(fake_request_count(&fake, "DataService/Ingest"), 4);
-    TARN_OWN(drop_message) Tarn__V1__IngestRequest *start = (void *)fake_request(
-        &fake, "DataService/Ingest", 0, &tarn__v1__ingest_request__descriptor);
+    TARN_OWN(drop_message) Tarn__V1__IngestRequest *start =
+        (void *)fake_request(&fake, "DataService/Ingest", 0, &tarn__v1__ingest_request__descriptor);
     expect_int(start->part_case, TARN__V1__INGEST_REQUEST__PART_START);
     expect_int(start->start->mode, TARN__V1__LOAD_MODE__APPEND_ROWS);
     expect_binary(start->start->delimiter, "\t");
@@ -346,12 +350,12 @@ TARN_TEST(cli_load, sends_start_files_and_bytes)
     expect_str(start->start->commit_user, "me");
     expect_int(start->start->commit_identifier, 9);
     expect_binary(start->start->op_column, "op");
-    TARN_OWN(drop_message) Tarn__V1__IngestRequest *head = (void *)fake_request(
-        &fake, "DataService/Ingest", 1, &tarn__v1__ingest_request__descriptor);
+    TARN_OWN(drop_message) Tarn__V1__IngestRequest *head =
+        (void *)fake_request(&fake, "DataService/Ingest", 1, &tarn__v1__ingest_request__descriptor);
     expect_binary(head->file->name, csv);
     expect_int(head->file->format, TARN__V1__DATA_FORMAT__CSV);
-    TARN_OWN(drop_message) Tarn__V1__IngestRequest *data = (void *)fake_request(
-        &fake, "DataService/Ingest", 2, &tarn__v1__ingest_request__descriptor);
+    TARN_OWN(drop_message) Tarn__V1__IngestRequest *data =
+        (void *)fake_request(&fake, "DataService/Ingest", 2, &tarn__v1__ingest_request__descriptor);
     expect_binary(data->data, "a\tb\n1\t2\n");
 }
 
@@ -371,8 +375,8 @@ TARN_TEST(cli_load, reads_standard_input_and_answers_programs)
                "{\"snapshot\":7,\"rows\":2,\"files\":1,\"bytes\":2048,\"bad_row_count\":2,"
                "\"repeated\":false,\"bad_rows\":[{\"file\":\"x.csv\",\"line\":3,\"column\":\"n\","
                "\"reason\":\"\\\"q\\\" is no INT\"}]}\n");
-    TARN_OWN(drop_message) Tarn__V1__IngestRequest *head = (void *)fake_request(
-        &fake, "DataService/Ingest", 1, &tarn__v1__ingest_request__descriptor);
+    TARN_OWN(drop_message) Tarn__V1__IngestRequest *head =
+        (void *)fake_request(&fake, "DataService/Ingest", 1, &tarn__v1__ingest_request__descriptor);
     expect_binary(head->file->name, "<stdin>");
     expect_int(head->file->format, TARN__V1__DATA_FORMAT__JSONL);
 }
@@ -426,10 +430,10 @@ static void fake_scan(struct fake *fake, const char *const *pieces, bool summary
 TARN_TEST(cli_scan, aligns_a_table_from_pieces)
 {
     SERVE;
-    fake_scan(&fake,
-              (const char *const[]){"id,na", "me,n\n1,\"a,\n", "\033\",\n22,\"\",5\n", "3,,\n",
-                                    NULL},
-              true);
+    fake_scan(
+        &fake,
+        (const char *const[]){"id,na", "me,n\n1,\"a,\n", "\033\",\n22,\"\",5\n", "3,,\n", NULL},
+        true);
     fake.terminal = true;
     struct run run = fake_run(t, &fake, "scan", "a.b", NULL);
     expect_str(run.out, "id  name         n\n"
@@ -438,8 +442,8 @@ TARN_TEST(cli_scan, aligns_a_table_from_pieces)
                         "22               5\n"
                         " 3  null      null\n"
                         "(3 rows, snapshot 4)\n");
-    TARN_OWN(drop_message) Tarn__V1__ScanRequest *got = (void *)fake_request(
-        &fake, "DataService/Scan", 0, &tarn__v1__scan_request__descriptor);
+    TARN_OWN(drop_message) Tarn__V1__ScanRequest *got =
+        (void *)fake_request(&fake, "DataService/Scan", 0, &tarn__v1__scan_request__descriptor);
     expect_int(got->format, TARN__V1__DATA_FORMAT__CSV);
     expect_int(got->_limit_case, 0);
     expect_null(got->version);
@@ -450,11 +454,11 @@ TARN_TEST(cli_scan, makes_an_array_of_json_lines)
     SERVE;
     fake_scan(&fake, (const char *const[]){"{\"a\"", ":1}", "\n{\"a\":2}\n", "{\"a\":3}\n", NULL},
               true);
-    struct run run = fake_run(t, &fake, "scan", "a.b", "-o", "json", "--limit", "0",
-                              "--snapshot=3", "--where", "a > 1", "--columns=a", NULL);
+    struct run run = fake_run(t, &fake, "scan", "a.b", "-o", "json", "--limit", "0", "--snapshot=3",
+                              "--where", "a > 1", "--columns=a", NULL);
     expect_str(run.out, "[\n{\"a\":1},\n{\"a\":2},\n{\"a\":3}\n]\n");
-    TARN_OWN(drop_message) Tarn__V1__ScanRequest *got = (void *)fake_request(
-        &fake, "DataService/Scan", 0, &tarn__v1__scan_request__descriptor);
+    TARN_OWN(drop_message) Tarn__V1__ScanRequest *got =
+        (void *)fake_request(&fake, "DataService/Scan", 0, &tarn__v1__scan_request__descriptor);
     expect_int(got->format, TARN__V1__DATA_FORMAT__JSONL);
     expect_true(got->_limit_case != 0);
     expect_int(got->limit, 0);
@@ -485,8 +489,8 @@ TARN_TEST(cli_scan, writes_a_file_only_when_it_is_whole)
     expect_int(run.code, 0);
     tarn_test_read_file(path, &body);
     expect_slice(tarn_buf_slice(&body), "PAR1rest");
-    TARN_OWN(drop_message) Tarn__V1__ScanRequest *got = (void *)fake_request(
-        &fake, "DataService/Scan", 0, &tarn__v1__scan_request__descriptor);
+    TARN_OWN(drop_message) Tarn__V1__ScanRequest *got =
+        (void *)fake_request(&fake, "DataService/Scan", 0, &tarn__v1__scan_request__descriptor);
     expect_int(got->format, TARN__V1__DATA_FORMAT__PARQUET);
     run = fake_run(t, &fake, "scan", "a.b", "-o", "arrow", NULL);
     expect_int(run.code, 2);
@@ -521,9 +525,8 @@ TARN_TEST(cli_compact, names_partitions_and_fails_where_tasks_did)
     expect_int(run.code, 1);
     expect_contains(run.err, "1 of 2 tasks failed: out of memory");
     expect_contains(run.out, "\"tasks_failed\":1");
-    TARN_OWN(drop_message) Tarn__V1__CompactRequest *got =
-        (void *)fake_request(&fake, "MaintenanceService/Compact", 0,
-                             &tarn__v1__compact_request__descriptor);
+    TARN_OWN(drop_message) Tarn__V1__CompactRequest *got = (void *)fake_request(
+        &fake, "MaintenanceService/Compact", 0, &tarn__v1__compact_request__descriptor);
     expect_true(got->full && got->wait && !got->dry_run);
     expect_int(got->n_partition, 3);
     expect_binary(got->partition[0]->value, "2026-01-31");

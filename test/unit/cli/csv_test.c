@@ -28,8 +28,7 @@ static struct tarn_status *row(void *arg)
 
 static struct tarn_status *feed(const char *text, size_t piece, struct seen *seen)
 {
-    TARN_OWN(tarn_cli_csv_drop) struct tarn_cli_csv csv = {
-        .cell = cell, .row = row, .arg = seen};
+    TARN_OWN(tarn_cli_csv_drop) struct tarn_cli_csv csv = {.cell = cell, .row = row, .arg = seen};
     size_t size = strlen(text);
     for (size_t i = 0; i < size; i += piece)
         TARN_TRY(tarn_cli_csv_feed(&csv, tarn_slice_of(text + i, TARN_MIN(piece, size - i))));

@@ -22,8 +22,12 @@ TARN_TEST(cli_text, escapes_what_a_terminal_obeys)
 {
     expect_str(escaped(t, "plain \xc3\xa4\xe4\xb8\xad"), "plain \xc3\xa4\xe4\xb8\xad");
     expect_str(escaped(t, "\033[2J\a\n\r\t\177"), "\\x1b[2J\\x07\\n\\r\\t\\x7f");
-    expect_str(escaped(t, "\xc2\x9b" "31m"), "\\x9b31m");       /* C1 */
-    expect_str(escaped(t, "a\xe2\x80\xae" "b"), "a\\u{202e}b"); /* right to left override */
+    expect_str(escaped(t, "\xc2\x9b"
+                          "31m"),
+               "\\x9b31m"); /* C1 */
+    expect_str(escaped(t, "a\xe2\x80\xae"
+                          "b"),
+               "a\\u{202e}b"); /* right to left override */
     expect_str(escaped(t, "\xff\xc3"), "\\xff\\xc3");
     expect_str(escaped(t, "\xc0\x80\xed\xa0\x80"), "\\xc0\\x80\\xed\\xa0\\x80");
 }
@@ -40,7 +44,8 @@ TARN_TEST(cli_text, knows_widths)
 TARN_TEST(cli_text, knows_numbers)
 {
     static const char *const good[] = {"0", "-12", "+1.5", ".5", "1e9", "1.5E-3", "7."};
-    static const char *const bad[] = {"", "-", ".", "1e", "2026-01-31", "1.2.3", "0x1", "1 ", "NaN"};
+    static const char *const bad[] = {"",      "-",   ".",  "1e", "2026-01-31",
+                                      "1.2.3", "0x1", "1 ", "NaN"};
     for (size_t i = 0; i < TARN_COUNT_OF(good); i++)
         expect_true(tarn_cli_is_number(tarn_slice_str(good[i])));
     for (size_t i = 0; i < TARN_COUNT_OF(bad); i++)
@@ -55,16 +60,15 @@ TARN_TEST(cli_text, writes_local_times_with_their_offset)
     tarn_cli_local_time(1769860800123, &out);
     tarn_buf_add_byte(&out, ' ');
     tarn_cli_local_time(-1, &out);
-    expect_str(tarn_buf_cstr(&out),
-               "2026-01-31T17:30:00.123+05:30 1970-01-01T05:29:59.999+05:30");
+    expect_str(tarn_buf_cstr(&out), "2026-01-31T17:30:00.123+05:30 1970-01-01T05:29:59.999+05:30");
 }
 
 /* --- lists and records in each format --- */
 
 static const struct tarn_cli_column columns[] = {
-    {"name", "NAME", TARN_CLI_TEXT},   {"count", "COUNT", TARN_CLI_INT},
+    {"name", "NAME", TARN_CLI_TEXT},       {"count", "COUNT", TARN_CLI_INT},
     {"size_bytes", "SIZE", TARN_CLI_SIZE}, {"made", "MADE", TARN_CLI_TIME},
-    {"ok", "OK", TARN_CLI_BOOL},       {"hidden", NULL, TARN_CLI_TEXT},
+    {"ok", "OK", TARN_CLI_BOOL},           {"hidden", NULL, TARN_CLI_TEXT},
 };
 
 static struct tarn_cli new_cli(enum tarn_cli_format format, char **text, size_t *size)
@@ -171,9 +175,8 @@ TARN_TEST(cli_record, in_each_format)
     expect_str(record_as(t, TARN_CLI_JSONL),
                "{\"name\":\"x\\ny\",\"n\":3,\"none\":null,\"secret\":1,"
                "\"parts\":[{\"k\":\"p1\"},{\"k\":\"p2\"}]}\n");
-    expect_str(record_as(t, TARN_CLI_CSV),
-               "name,n,none,secret,parts\n\"x\ny\",3,,1,"
-               "\"[{\"\"k\"\":\"\"p1\"\"},{\"\"k\"\":\"\"p2\"\"}]\"\n");
+    expect_str(record_as(t, TARN_CLI_CSV), "name,n,none,secret,parts\n\"x\ny\",3,,1,"
+                                           "\"[{\"\"k\"\":\"\"p1\"\"},{\"\"k\"\":\"\"p2\"\"}]\"\n");
 }
 
 TARN_TEST(cli_grid, pages_without_losing_rows_or_wide_cells)
@@ -187,7 +190,8 @@ TARN_TEST(cli_grid, pages_without_losing_rows_or_wide_cells)
     tarn_cli_grid_title(grid, tarn_slice_str("a"));
     tarn_cli_grid_title(grid, tarn_slice_str("b"));
     for (int i = 0; i < 2500; i++) {
-        tarn_cli_grid_cell(grid, i == 2400 ? tarn_slice_of(wide, sizeof wide) : tarn_slice_str("x"));
+        tarn_cli_grid_cell(grid,
+                           i == 2400 ? tarn_slice_of(wide, sizeof wide) : tarn_slice_str("x"));
         tarn_cli_grid_null(grid, "null");
     }
     tarn_cli_grid_flush(grid);
