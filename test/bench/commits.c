@@ -1,18 +1,21 @@
 /*
  * commits - what a daemon costs its callers: commits of made-up file entries, and plans over many.
  *
- *   commits commit SERVER DB.TABLE THREADS COMMITS BUCKETS   each thread commits one file COMMITS times
- *   commits fill   SERVER DB.TABLE FILES FILES_A_COMMIT BUCKETS
- *   commits plan   SERVER DB.TABLE REPEATS [WHERE]           all splits received, as a reader does
+ *   commits commit SERVER DB.TABLE FOLDER THREADS COMMITS BUCKETS   each thread commits one file COMMITS times
+ *   commits fill   SERVER DB.TABLE FOLDER FILES FILES_A_COMMIT BUCKETS   FOLDER: the table's
+ *   commits plan   SERVER DB.TABLE REPEATS [WHERE]                  all splits received, as a reader does
  *
  * The same work as PaimonBase.java of ../shared/interop does for Paimon's Java library: the table has one
- * BIGINT key, a thread commits into bucket (thread % buckets), one file in twenty is at level 0. The files don't
- * exist: nothing may read or compact the table. Prints one line "RESULT what key=value …".
+ * BIGINT key, a thread commits into bucket (thread % buckets), one file in twenty is at level 0. The files are
+ * empty, since the daemon looks whether they are there: nothing may read or compact the table. Prints one line "RESULT what key=value …".
  */
+#include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "format/format.h"
@@ -22,7 +25,7 @@
 #define THREADS_MAX 64
 
 struct place {
-    const char *server;
+    const char *server, *folder;
     char database[256], table[256];
 };
 
@@ -81,9 +84,25 @@ static Tarn__V1__Stats *stats_of(struct tarn_arena *arena, ProtobufCBinaryData m
     return stats;
 }
 
+static void make_file(struct tarn_arena *arena, const struct place *place, int bucket, const char *name)
+{
+    const char *path = tarn_arena_printf(arena, "%s/bucket-%d/%s", place->folder, bucket, name);
+    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+
+    if (fd < 0 && errno == ENOENT) {
+        mkdir(tarn_arena_printf(arena, "%s/bucket-%d", place->folder, bucket), 0755);
+        fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+    }
+    if (fd < 0) {
+        perror(path);
+        exit(1);
+    }
+    close(fd);
+}
+
 /* File `number` of the table, with a thousand keys from `low` on. */
-static Tarn__V1__FileEntry *make_entry(struct tarn_arena *arena, int64_t number, int bucket, int buckets,
-                                       int64_t low, int level)
+static Tarn__V1__FileEntry *make_entry(struct tarn_arena *arena, const struct place *place, int64_t number,
+                                       int bucket, int buckets, int64_t low, int level)
 {
     static int64_t no_nulls;
     Tarn__V1__FileEntry *entry = tarn_arena_alloc(arena, sizeof *entry);
@@ -95,7 +114,9 @@ static Tarn__V1__FileEntry *make_entry(struct tarn_arena *arena, int64_t number,
     tarn_uuid_random(uuid);
     tarn__v1__file_entry__init(entry);
     tarn__v1__data_file__init(file);
-    file->name = data_of(tarn_arena_printf(arena, "data-%s-%" PRId64 ".parquet", uuid, number));
+    const char *name = tarn_arena_printf(arena, "data-%s-%" PRId64 ".parquet", uuid, number);
+    make_file(arena, place, bucket, name);
+    file->name = data_of(name);
     file->size = 100000000;
     file->row_count = 1000;
     file->min_key = key_row(arena, low);
@@ -169,7 +190,7 @@ static void *run_committer(void *arg)
         struct tarn_arena *arena = tarn_arena_new();
         int64_t number = (int64_t)c->number * c->commit_count + i;
         Tarn__V1__FileEntry *entry =
-            make_entry(arena, number, c->number % c->bucket_count, c->bucket_count, 1, 0);
+            make_entry(arena, &c->place, number, c->number % c->bucket_count, c->bucket_count, 1, 0);
         double begun = now_ms();
         c->last_snapshot = commit(client, &c->place, user, i, &entry, 1);
         c->latencies_ms[i] = now_ms() - begun;
@@ -229,7 +250,7 @@ static void run_fill(const struct place *place, int64_t files, int per_commit, i
         struct tarn_arena *arena = tarn_arena_new();
         size_t n = 0;
         for (; n < (size_t)per_commit && done < files; n++, done++) /* disjoint ranges in each bucket */
-            entries[n] = make_entry(arena, done, (int)(done % buckets), buckets, done / buckets * 1000,
+            entries[n] = make_entry(arena, place, done, (int)(done % buckets), buckets, done / buckets * 1000,
                                     done % 20 == 19 ? 0 : 5);
         commit(client, place, "bench-fill", identifier++, entries, n);
         tarn_arena_free(arena);
@@ -289,21 +310,24 @@ int main(int argc, char **argv)
 {
     struct place place = {0};
     const char *what = argc > 1 ? argv[1] : "";
+    bool plans = strcmp(what, "plan") == 0;
     long numbers[3] = {0};
 
-    for (int i = 4; i < argc && i < 7; i++)
-        numbers[i - 4] = strtol(argv[i], NULL, 10);
+    for (int i = plans ? 4 : 5, n = 0; i < argc && n < 3; i++, n++)
+        numbers[n] = strtol(argv[i], NULL, 10);
     if (argc < 5 || sscanf(argv[3], "%255[^.].%255s", place.database, place.table) != 2 || numbers[0] < 1)
         what = "";
     place.server = argc > 2 ? argv[2] : NULL;
-    if (strcmp(what, "commit") == 0 && argc == 7 && numbers[0] <= THREADS_MAX && numbers[1] > 0 && numbers[2] > 0)
+    place.folder = argc > 4 ? argv[4] : NULL;
+    bool counted = argc == 8 && numbers[1] > 0 && numbers[2] > 0;
+    if (strcmp(what, "commit") == 0 && counted && numbers[0] <= THREADS_MAX)
         run_commits(&place, (int)numbers[0], (int)numbers[1], (int)numbers[2]);
-    else if (strcmp(what, "fill") == 0 && argc == 7 && numbers[1] > 0 && numbers[2] > 0)
+    else if (strcmp(what, "fill") == 0 && counted)
         run_fill(&place, numbers[0], (int)numbers[1], (int)numbers[2]);
     else if (strcmp(what, "plan") == 0 && argc <= 6)
         run_plan(&place, (int)numbers[0], argc == 6 ? argv[5] : "");
     else {
-        fputs("usage: commits commit|fill SERVER DB.TABLE N N BUCKETS\n"
+        fputs("usage: commits commit|fill SERVER DB.TABLE FOLDER N N BUCKETS\n"
               "       commits plan SERVER DB.TABLE REPEATS [WHERE]\n",
               stderr);
         return 2;
