@@ -131,7 +131,7 @@ static struct tarn_status *send_bytes(struct tarn_cli *cli, struct tarn_client_s
                                       int fd, const char *name, struct tarn_cli_progress *progress,
                                       int64_t *sent)
 {
-    uint8_t *chunk = tarn_arena_alloc(cli->op.arena, TARN_CLI_CHUNK_SIZE);
+    TARN_OWN(tarn_free_drop) uint8_t *chunk = tarn_alloc(TARN_CLI_CHUNK_SIZE);
 
     for (;;) {
         TARN_TRY(tarn_op_check(&cli->op));
