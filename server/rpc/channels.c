@@ -67,7 +67,10 @@ struct tarn_status *tarn_rpc__channel_take(struct tarn_rpc *rpc, const char *add
         unlink_channel(channels, c);
     } else {
         struct tarn_channel_options options = {
-            .address = address, .token = tarn_service_worker_secret(rpc->service)};
+            .address = address,
+            .token = tarn_service_worker_secret(rpc->service),
+            .message_max_bytes = TARN_RPC_WORKER_MESSAGE_MAX,
+        };
         struct tarn_channel *channel;
         s = tarn_channel_open(&options, &channel); /* connects later: doesn't wait */
         if (s == TARN_OK) {

@@ -38,7 +38,7 @@ struct tarn_rpc {
     struct tarn_wire_method *methods;
     size_t method_count;
     int call_max;
-    atomic_int call_count;
+    atomic_int call_count, large_count;
 };
 
 void tarn_rpc__channels_init(struct tarn_rpc__channels *channels);

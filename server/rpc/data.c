@@ -96,7 +96,7 @@ static struct tarn_status *relay_send(struct relay *r, struct tarn_message *cons
 static struct tarn_status *relay_send_message(struct relay *r, const ProtobufCMessage *message)
 {
     struct tarn_message *packed;
-    TARN_TRY(tarn_rpc__pack(message, &packed));
+    TARN_TRY(tarn_rpc__pack(message, TARN_RPC_WORKER_MESSAGE_MAX, &packed));
     return relay_send(r, packed);
 }
 

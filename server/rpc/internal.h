@@ -11,6 +11,12 @@
 #include "rpc/rpc.h"
 #include "tarn/v1/common.pb-c.h"
 
+/* Between daemon and worker: plans and lists of files are larger than what clients send. */
+#define TARN_RPC_WORKER_MESSAGE_MAX (64 << 20)
+/* Requests larger than this are unpacked by few calls at once: unpacked they take many times more. */
+#define TARN_RPC_LARGE_SIZE (1 << 20)
+#define TARN_RPC_LARGE_MAX 8
+
 /* --- methods --- */
 typedef struct tarn_status *(*tarn_rpc_unary_fn)(struct tarn_op *op, struct tarn_service *service,
                                                  const void *request, void *response);
@@ -43,8 +49,8 @@ extern const struct tarn_rpc__method tarn_rpc__catalog_methods[], tarn_rpc__tabl
 TARN_MUST struct tarn_status *tarn_rpc__unpack(struct tarn_op *op,
                                                const ProtobufCMessageDescriptor *type,
                                                struct tarn_slice bytes, void **out);
-/* TOO_LARGE over the limit of one message. */
-TARN_MUST struct tarn_status *tarn_rpc__pack(const ProtobufCMessage *message,
+/* TOO_LARGE where the message has more than size_max bytes. */
+TARN_MUST struct tarn_status *tarn_rpc__pack(const ProtobufCMessage *message, size_t size_max,
                                              struct tarn_message **out);
 /* Reads the one request of a call. */
 TARN_MUST struct tarn_status *tarn_rpc__read(struct tarn_op *op, struct tarn_call *call,

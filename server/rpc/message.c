@@ -6,7 +6,7 @@
  */
 
 #define BUDGET_BASE ((size_t)1 << 20)
-#define BUDGET_PER_BYTE 24
+#define BUDGET_PER_BYTE 12
 #define DEPTH_MAX 16 /* our messages don't nest deeper */
 
 struct budget {
@@ -106,11 +106,13 @@ struct tarn_status *tarn_rpc__read(struct tarn_op *op, struct tarn_call *call,
 
 /* --- out --- */
 
-struct tarn_status *tarn_rpc__pack(const ProtobufCMessage *message, struct tarn_message **out)
+struct tarn_status *tarn_rpc__pack(const ProtobufCMessage *message, size_t size_max,
+                                   struct tarn_message **out)
 {
     size_t size = protobuf_c_message_get_packed_size(message);
-    if (size > TARN_WIRE_MESSAGE_MAX)
-        return tarn_status_new(TARN_TOO_LARGE, "an answer of %zu bytes; ask for less at once", size);
+    if (size > size_max)
+        return tarn_status_new(TARN_TOO_LARGE, "a message of %zu bytes, at most %zu: ask for less at once",
+                               size, size_max);
     uint8_t *bytes;
     *out = tarn_message_new(size, &bytes);
     protobuf_c_message_pack(message, bytes);
@@ -120,6 +122,6 @@ struct tarn_status *tarn_rpc__pack(const ProtobufCMessage *message, struct tarn_
 struct tarn_status *tarn_rpc__write(struct tarn_call *call, const ProtobufCMessage *message)
 {
     struct tarn_message *packed;
-    TARN_TRY(tarn_rpc__pack(message, &packed));
+    TARN_TRY(tarn_rpc__pack(message, TARN_WIRE_MESSAGE_MAX, &packed));
     return tarn_call_write(call, packed);
 }

@@ -35,7 +35,7 @@ static struct tarn_status *answer(struct tarn_op *op, struct tarn_service *servi
     ProtobufCMessage *response = tarn_arena_alloc(op->arena, method->response->sizeof_message);
     protobuf_c_message_init(method->response, response);
     TARN_TRY(method->unary(op, service, request, response));
-    return tarn_rpc__pack(response, out);
+    return tarn_rpc__pack(response, TARN_WIRE_MESSAGE_MAX, out);
 }
 
 /* A mutation with a request_id: carried out once, however often it comes. */
@@ -60,7 +60,19 @@ static struct tarn_status *answer_once(struct tarn_op *op, struct tarn_service *
     return s;
 }
 
-static struct tarn_status *serve_unary(struct tarn_op *op, struct tarn_service *service,
+static struct tarn_status *carry_out(struct tarn_op *op, struct tarn_service *service,
+                                     const struct tarn_rpc__method *method, struct tarn_slice bytes,
+                                     struct tarn_message **out)
+{
+    void *request;
+    TARN_TRY(tarn_rpc__unpack(op, method->request, bytes, &request));
+    const char *request_id = request_id_of(method, request);
+    if (request_id[0] == '\0')
+        return answer(op, service, method, request, out);
+    return answer_once(op, service, method, request_id, bytes, request, out);
+}
+
+static struct tarn_status *serve_unary(struct tarn_op *op, struct tarn_rpc *rpc,
                                        const struct tarn_rpc__method *method,
                                        struct tarn_call *call)
 {
@@ -69,14 +81,16 @@ static struct tarn_status *serve_unary(struct tarn_op *op, struct tarn_service *
     if (message == NULL)
         return tarn_status_new(TARN_INVALID_ARGUMENT, "the call ended without a request");
     struct tarn_slice bytes = tarn_message_bytes(message);
-    void *request;
-    struct tarn_message *response;
-    TARN_TRY(tarn_rpc__unpack(op, method->request, bytes, &request));
-    const char *request_id = request_id_of(method, request);
-    if (request_id[0] == '\0')
-        TARN_TRY(answer(op, service, method, request, &response));
+    bool large = bytes.size > TARN_RPC_LARGE_SIZE;
+    struct tarn_message *response = NULL;
+    struct tarn_status *s;
+    if (large && atomic_fetch_add(&rpc->large_count, 1) >= TARN_RPC_LARGE_MAX)
+        s = tarn_status_new(TARN_BUSY, "%d large requests are being carried out", TARN_RPC_LARGE_MAX);
     else
-        TARN_TRY(answer_once(op, service, method, request_id, bytes, request, &response));
+        s = carry_out(op, rpc->service, method, bytes, &response);
+    if (large)
+        atomic_fetch_sub(&rpc->large_count, 1);
+    TARN_TRY(s);
     return tarn_call_write(call, response);
 }
 
@@ -95,7 +109,7 @@ static struct tarn_status *serve(void *self, struct tarn_op *op, struct tarn_cal
     if (atomic_fetch_add(&rpc->call_count, 1) >= rpc->call_max)
         s = tarn_status_new(TARN_BUSY, "%d calls are being carried out", rpc->call_max);
     else if (bound->method->unary != NULL)
-        s = serve_unary(op, rpc->service, bound->method, call);
+        s = serve_unary(op, rpc, bound->method, call);
     else
         s = bound->method->stream(op, rpc, call);
     atomic_fetch_sub(&rpc->call_count, 1);

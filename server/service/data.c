@@ -40,7 +40,7 @@ static struct tarn_status *settle_identity(struct tarn_op *op, struct tarn_slice
 }
 
 static struct tarn_status *begin(struct tarn_op *op, struct tarn_service *service,
-                                 const struct tarn_table_view *view, struct tarn_ingest *ingest)
+                                 struct tarn_ingest *ingest)
 {
     struct tarn_table *table = ingest->table;
     if (ingest->identifier != TARN_COMMIT_IDENTIFIER_BATCH)
@@ -48,7 +48,7 @@ static struct tarn_status *begin(struct tarn_op *op, struct tarn_service *servic
                                         TARN_COMMIT_APPEND, &ingest->repeated_snapshot_id));
     if (ingest->repeated_snapshot_id != 0)
         return TARN_OK;
-    TARN_TRY(tarn_service__describe(op, service, table, &view->schema, NULL, 0,
+    TARN_TRY(tarn_service__describe(op, service, table, &ingest->view->schema, NULL, 0,
                                     &ingest->description));
     return tarn_maintain_begin_stream(op, service->maintain, &ingest->worker_id,
                                       &ingest->worker_address);
@@ -69,52 +69,53 @@ struct tarn_status *tarn_service_ingest_begin(struct tarn_op *op, struct tarn_se
     TARN_TRY(settle_mode(view, tarn_table_name(table), mode, &ingest.mode));
     TARN_TRY(settle_identity(op, user, identifier, &ingest));
     ingest.table = table;
-    TARN_TRY(begin(op, service, view, &ingest));
+    ingest.view = view;
+    TARN_TRY(begin(op, service, &ingest));
     tarn_move(table);
+    tarn_move(view);
     *out = ingest;
     return TARN_OK;
 }
 
 /* --- its commit --- */
 
+/* Under the path that the worker was given: the table may have moved since. */
 static struct tarn_status *remove_file(struct tarn_op *op, struct tarn_service *service,
-                                       struct tarn_table *table, const char *folder,
+                                       const struct tarn_ingest *ingest, const char *folder,
                                        struct tarn_slice name)
 {
     return tarn_store_remove(service->store, op,
-                             tarn_arena_printf(op->arena, "%s/%s/%.*s", tarn_table_path(table),
+                             tarn_arena_printf(op->arena, "%s/%s/%.*s", ingest->description.path,
                                                folder, TARN_SLICE_ARG(name)));
 }
 
 static struct tarn_status *remove_entry(struct tarn_op *op, struct tarn_service *service,
-                                        struct tarn_table *table,
-                                        const struct tarn_table_view *view,
+                                        const struct tarn_ingest *ingest,
                                         const struct tarn_manifest_entry *e)
 {
     const char *folder;
-    TARN_TRY(tarn_service__bucket_path(op, &view->schema, &view->options, e->partition, e->bucket,
-                                       &folder));
+    TARN_TRY(tarn_service__bucket_path(op, &ingest->view->schema, &ingest->view->options,
+                                       e->partition, e->bucket, &folder));
     for (size_t i = 0; i < e->file.extra_file_count; i++)
-        TARN_TRY(remove_file(op, service, table, folder, e->file.extra_files[i]));
-    return remove_file(op, service, table, folder, e->file.name);
+        TARN_TRY(remove_file(op, service, ingest, folder, e->file.extra_files[i]));
+    return remove_file(op, service, ingest, folder, e->file.name);
 }
 
 /* The commit is known not to have happened: nobody will ever name these files. Under an op of its
  * own, for the caller may be gone. */
-static void remove_files(struct tarn_service *service, struct tarn_table *table,
-                         const struct tarn_table_view *view,
+static void remove_files(struct tarn_service *service, const struct tarn_ingest *ingest,
                          const struct tarn_manifest_entry *entries, size_t count)
 {
     TARN_OWN(tarn_op_fini) struct tarn_op op;
     tarn_op_init(&op);
     size_t left = 0;
     for (size_t i = 0; i < count; i++) {
-        struct tarn_status *s = remove_entry(&op, service, table, view, &entries[i]);
+        struct tarn_status *s = remove_entry(&op, service, ingest, &entries[i]);
         left += s != TARN_OK;
         tarn_log_status(&op, TARN_WARN, "ingest.file_left", s);
     }
     tarn_log(&op, TARN_INFO, "ingest.files_removed", "table=%s files=%zu left=%zu",
-             tarn_log_quote(&op, tarn_table_name(table)), count - left, left);
+             tarn_log_quote(&op, ingest->description.name), count - left, left);
 }
 
 static struct tarn_status *check_entries(const struct tarn_manifest_entry *entries, size_t count)
@@ -139,8 +140,6 @@ struct tarn_status *tarn_service_ingest_commit(struct tarn_op *op, struct tarn_s
     struct tarn_manifest_entry *entries;
     TARN_TRY(tarn_service__unpack(op, packed, count, &entries));
     TARN_TRY(check_entries(entries, count));
-    TARN_OWN(tarn_table_view_drop) const struct tarn_table_view *view = NULL;
-    TARN_TRY(tarn_table_look(op, ingest->table, &view));
     struct tarn_commit commit = {
         .user = ingest->user,
         .identifier = ingest->identifier,
@@ -153,7 +152,7 @@ struct tarn_status *tarn_service_ingest_commit(struct tarn_op *op, struct tarn_s
     struct tarn_commit_result result;
     struct tarn_status *s = tarn_table_commit(op, ingest->table, &commit, &result);
     if (s != TARN_OK && tarn_status_reason(s) != TARN_OUTCOME_UNKNOWN)
-        remove_files(service, ingest->table, view, entries, count);
+        remove_files(service, ingest, entries, count);
     TARN_TRY(s);
     /* repeated: the same identity landed while this load ran. Whether these files are part of that
      * snapshot is not worth a guess: they stay, and orphan removal finds out. */
@@ -168,8 +167,8 @@ void tarn_service_ingest_end(struct tarn_service *service, struct tarn_ingest *i
                              bool worker_failed)
 {
     tarn_service_stream_end(service, ingest->worker_id, worker_failed);
-    tarn_table_unref(ingest->table);
-    ingest->table = NULL;
+    tarn_table_view_drop(&ingest->view);
+    tarn_table_drop_ref(&ingest->table);
 }
 
 /* --- a scan --- */

@@ -244,6 +244,7 @@ enum tarn_load_mode {
 };
 struct tarn_ingest {
     struct tarn_table *table; /* owned */
+    const struct tarn_table_view *view; /* owned: as it was when the load began */
     enum tarn_load_mode mode; /* settled: not AUTO */
     struct tarn_slice user;
     int64_t identifier;

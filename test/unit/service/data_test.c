@@ -1,0 +1,216 @@
+/*
+ * Promise: what a load is, is settled before a worker hears of it; its commit happens once; files of
+ * a commit that was refused are removed, those of one whose outcome nobody knows are not; a worker
+ * is told every schema it needs.
+ */
+#include "fixture.h"
+
+#include <pthread.h>
+#include <unistd.h>
+
+static struct tarn_status *begin(struct fixture *f, const char *table, enum tarn_load_mode mode,
+                                 const char *user, int64_t identifier, struct tarn_ingest *out)
+{
+    return tarn_service_ingest_begin(f->t->op, &f->service, fixture_ref(table), mode, S(user),
+                                     identifier, out);
+}
+
+#define BATCH TARN_SNAPSHOT_NONE
+
+static void setup(struct fixture *f, struct tarn_test *t)
+{
+    fixture_init(f, t);
+    fixture_table(f, "k", "id BIGINT NOT NULL, v BIGINT", "id");
+    fixture_table(f, "a", "id BIGINT, v BIGINT", NULL);
+    fixture_worker(f, "127.0.0.1:1");
+}
+
+TARN_TEST(ingest, settles_the_mode)
+{
+    TARN_OWN(fixture_fini) struct fixture f;
+    setup(&f, t);
+    static const struct {
+        const char *table;
+        enum tarn_load_mode asked, got;
+    } good[] = {
+        {"k", TARN_LOAD_AUTO, TARN_LOAD_UPSERT},   {"a", TARN_LOAD_AUTO, TARN_LOAD_APPEND},
+        {"k", TARN_LOAD_UPSERT, TARN_LOAD_UPSERT}, {"k", TARN_LOAD_DELETE, TARN_LOAD_DELETE},
+        {"a", TARN_LOAD_APPEND, TARN_LOAD_APPEND},
+    };
+    struct tarn_ingest ingest;
+    for (size_t i = 0; i < TARN_COUNT_OF(good); i++) {
+        expect_ok(begin(&f, good[i].table, good[i].asked, "", BATCH, &ingest));
+        expect_int(ingest.mode, good[i].got);
+        expect_true(ingest.user.size > 0);
+        expect_str(ingest.worker_address, "127.0.0.1:1");
+        expect_int(ingest.description.schema_count, 1);
+        tarn_service_ingest_end(&f.service, &ingest, false);
+    }
+    expect_status(begin(&f, "k", TARN_LOAD_APPEND, "", BATCH, &ingest), TARN_INVALID_ARGUMENT, "primary key");
+    expect_status(begin(&f, "a", TARN_LOAD_UPSERT, "", BATCH, &ingest), TARN_INVALID_ARGUMENT, "upsert");
+    expect_status(begin(&f, "a", TARN_LOAD_DELETE, "", BATCH, &ingest), TARN_INVALID_ARGUMENT, "delete");
+    expect_status(begin(&f, "a", TARN_LOAD_OVERWRITE, "", BATCH, &ingest), TARN_UNIMPLEMENTED, "overwrite");
+    expect_status(begin(&f, "a", TARN_LOAD_MODE_COUNT, "", BATCH, &ingest), TARN_INVALID_ARGUMENT, "mode");
+    expect_status(begin(&f, "a", TARN_LOAD_AUTO, "", 7, &ingest), TARN_INVALID_ARGUMENT, "commit_user");
+    expect_status(begin(&f, "b", TARN_LOAD_AUTO, "", BATCH, &ingest), TARN_TABLE_NOT_FOUND, "db.b");
+}
+
+TARN_TEST(ingest, commits_once_under_one_identity)
+{
+    TARN_OWN(fixture_fini) struct fixture f;
+    setup(&f, t);
+    struct tarn_ingest first, second;
+    int64_t snapshot;
+    bool repeated;
+    expect_ok(begin(&f, "k", TARN_LOAD_AUTO, "u", 1, &first));
+    expect_ok(begin(&f, "k", TARN_LOAD_AUTO, "u", 1, &second)); /* while the first still runs */
+    struct tarn_slice a = fixture_file(&f, "k", "data-a", 1, 3), b = fixture_file(&f, "k", "data-b", 1, 3);
+    expect_ok(tarn_service_ingest_commit(t->op, &f.service, &first, &a, 1, &snapshot, &repeated));
+    expect_int(snapshot, 1);
+    expect_false(repeated);
+    expect_ok(tarn_service_ingest_commit(t->op, &f.service, &second, &b, 1, &snapshot, &repeated));
+    expect_int(snapshot, 1);
+    expect_true(repeated);
+    tarn_service_ingest_end(&f.service, &first, false);
+    tarn_service_ingest_end(&f.service, &second, false);
+    expect_ok(begin(&f, "k", TARN_LOAD_AUTO, "u", 1, &first));
+    expect_int(first.repeated_snapshot_id, 1);
+    expect_null(first.worker_id);
+    tarn_service_ingest_end(&f.service, &first, false);
+}
+
+TARN_TEST(ingest, without_files_makes_no_snapshot)
+{
+    TARN_OWN(fixture_fini) struct fixture f;
+    setup(&f, t);
+    struct tarn_ingest ingest;
+    int64_t snapshot;
+    bool repeated;
+    expect_ok(begin(&f, "k", TARN_LOAD_AUTO, "u", 1, &ingest));
+    expect_ok(tarn_service_ingest_commit(t->op, &f.service, &ingest, NULL, 0, &snapshot, &repeated));
+    expect_int(snapshot, 0);
+    tarn_service_ingest_end(&f.service, &ingest, false);
+}
+
+TARN_TEST(ingest, that_is_refused_leaves_no_file)
+{
+    TARN_OWN(fixture_fini) struct fixture f;
+    setup(&f, t);
+    struct tarn_ingest ingest;
+    int64_t snapshot;
+    bool repeated;
+    expect_ok(begin(&f, "k", TARN_LOAD_AUTO, "", BATCH, &ingest));
+    struct tarn_slice files[] = {fixture_file(&f, "k", "data-a", 1, 3), fixture_file(&f, "k", "data-b", 1, 3)};
+    expect_ok(tarn_store_remove(f.inner, t->op, "db.db/k/bucket-0/data-b"));
+    expect_status(tarn_service_ingest_commit(t->op, &f.service, &ingest, files, 2, &snapshot, &repeated),
+                  TARN_FILE_MISSING, "data-b");
+    expect_false(fixture_has(&f, "db.db/k/bucket-0/data-a"));
+    tarn_service_ingest_end(&f.service, &ingest, false);
+}
+
+TARN_TEST(ingest, into_a_table_that_was_dropped_leaves_no_file)
+{
+    TARN_OWN(fixture_fini) struct fixture f;
+    setup(&f, t);
+    struct tarn_ingest ingest;
+    int64_t snapshot;
+    bool repeated;
+    expect_ok(begin(&f, "k", TARN_LOAD_AUTO, "", BATCH, &ingest));
+    expect_ok(tarn_service_drop_table(t->op, &f.service, fixture_ref("k"), false));
+    struct tarn_slice file = fixture_file(&f, "k", "data-a", 1, 3);
+    expect_status(tarn_service_ingest_commit(t->op, &f.service, &ingest, &file, 1, &snapshot, &repeated),
+                  TARN_TABLE_NOT_FOUND, "");
+    expect_false(fixture_has(&f, "db.db/k/bucket-0/data-a"));
+    tarn_service_ingest_end(&f.service, &ingest, false);
+}
+
+/* Time runs fast, so that the commit soon gives up asking. */
+static void *hurry(void *arg)
+{
+    atomic_bool *stop = arg;
+    for (int64_t now = 1000000000; !atomic_load(stop); now += 1000) {
+        tarn_clock_fake(now);
+        usleep(2000);
+    }
+    return NULL;
+}
+
+TARN_TEST(ingest, whose_outcome_is_unknown_keeps_its_files)
+{
+    TARN_OWN(fixture_fini) struct fixture f;
+    setup(&f, t);
+    struct tarn_ingest ingest;
+    int64_t snapshot;
+    bool repeated;
+    expect_ok(begin(&f, "k", TARN_LOAD_AUTO, "u", 1, &ingest));
+    struct tarn_slice file = fixture_file(&f, "k", "data-a", 1, 3);
+    struct tarn_fault_rule rule = {"put_if_absent", "snapshot/snapshot-1", 0, 0, TARN_FAULT_UNKNOWN, 0};
+    tarn_store_faulty_add(f.store, &rule);
+    atomic_bool stop = false;
+    pthread_t clock;
+    pthread_create(&clock, NULL, hurry, &stop);
+    struct tarn_status *s = tarn_service_ingest_commit(t->op, &f.service, &ingest, &file, 1, &snapshot, &repeated);
+    atomic_store(&stop, true);
+    pthread_join(clock, NULL);
+    tarn_clock_fake(-1);
+    expect_status(s, TARN_OUTCOME_UNKNOWN, "");
+    expect_true(fixture_has(&f, "db.db/k/bucket-0/data-a"));
+    /* The store is well again: asked with the same identity, it is answered. */
+    tarn_store_faulty_clear(f.store);
+    expect_ok(tarn_service_ingest_commit(t->op, &f.service, &ingest, &file, 1, &snapshot, &repeated));
+    expect_int(snapshot, 1);
+    expect_true(fixture_has(&f, "db.db/k/bucket-0/data-a"));
+    tarn_service_ingest_end(&f.service, &ingest, false);
+}
+
+TARN_TEST(ingest, of_an_unpackable_entry_is_refused)
+{
+    TARN_OWN(fixture_fini) struct fixture f;
+    setup(&f, t);
+    struct tarn_ingest ingest;
+    int64_t snapshot;
+    bool repeated;
+    expect_ok(begin(&f, "k", TARN_LOAD_AUTO, "u", 1, &ingest));
+    struct tarn_slice nonsense = S("nonsense");
+    expect_status(tarn_service_ingest_commit(t->op, &f.service, &ingest, &nonsense, 1, &snapshot, &repeated),
+                  TARN_MANIFEST_MALFORMED, "");
+    tarn_service_ingest_end(&f.service, &ingest, false);
+}
+
+TARN_TEST(scan, names_the_schemas_that_its_files_need)
+{
+    TARN_OWN(fixture_fini) struct fixture f;
+    setup(&f, t);
+    struct tarn_scan scan;
+    expect_ok(tarn_service_scan_begin(t->op, &f.service, fixture_ref("k"), NOW, S(""), &scan));
+    expect_int(scan.snapshot_id, 0); /* an empty table still has columns */
+    expect_int(scan.split_count, 0);
+    expect_int(scan.description.schema_count, 1);
+    tarn_service_stream_end(&f.service, scan.worker_id, false);
+
+    struct tarn_ingest ingest;
+    int64_t snapshot;
+    bool repeated;
+    expect_ok(begin(&f, "k", TARN_LOAD_AUTO, "", BATCH, &ingest));
+    struct tarn_slice file = fixture_file(&f, "k", "data-a", 1, 3);
+    expect_ok(tarn_service_ingest_commit(t->op, &f.service, &ingest, &file, 1, &snapshot, &repeated));
+    tarn_service_ingest_end(&f.service, &ingest, false);
+    struct tarn_schema_change change = {.kind = TARN_CHANGE_ADD_COLUMN, .field = {.name = S("w")}};
+    const char *type = "STRING";
+    struct tarn_table_facts facts;
+    expect_ok(tarn_service_alter_table(t->op, &f.service, fixture_ref("k"), &change, &type, 1, &facts));
+
+    expect_ok(tarn_service_scan_begin(t->op, &f.service, fixture_ref("k"), NOW, S("id = 2"), &scan));
+    expect_int(scan.snapshot_id, 1);
+    expect_int(scan.split_count, 1);
+    expect_int(scan.splits[0].file_count, 1);
+    expect_int(scan.description.schema_count, 2);
+    expect_int(scan.description.schema_id, 1);
+    expect_str(scan.description.path, "db.db/k");
+    tarn_service_stream_end(&f.service, scan.worker_id, true); /* it broke: that worker is forgotten */
+    struct tarn_server_status status;
+    expect_ok(tarn_service_status(t->op, &f.service, &status));
+    expect_int(status.worker_count, 0);
+    expect_status(tarn_service_scan_begin(t->op, &f.service, fixture_ref("k"), NOW, S("("), &scan),
+                  TARN_EXPRESSION_INVALID, "");
+}
