@@ -180,11 +180,10 @@ def full_disk():
         unchanged(d, "f.t", lambda: one_line(d.tarn("load", "f.t", lab.path("big.jsonl"), ok=False).error, "full|space"))
         # to the last byte: commits fail, too, and work again when there is room
         filler = os.path.join(where, "filler")
-        with open(filler, "wb") as f:
+        with open(filler, "wb", buffering=0) as f:
             try:
                 while True:
                     f.write(bytes(4096))
-                    f.flush()
             except OSError:
                 pass
         one = lab.write("x.jsonl", '{"id": 2, "v": "two"}\n')

@@ -29,7 +29,7 @@ TYPES = [("id", "BIGINT"), ("p", "STRING"), ("load", "BIGINT"), ("v", "STRING")]
 
 lab = Lab("kill")
 rng = random.Random(SEED)
-tarn = lab.daemon("d", **{"compaction.auto": "true", "compaction.check_interval": "100 ms", "worker.count": 2})
+tarn = lab.daemon("d", **{"compaction.auto": "true", "compaction.check_interval": "100 ms", "worker.count": 2, "worker.lease": "10 s"})
 
 
 class Op:
@@ -77,6 +77,8 @@ class Table:
         self.number += 1
         mode = "delete" if self.pk and self.rng.random() < 0.2 else "upsert" if self.pk else "append"
         size = self.rng.choice([1, 7, 60, 300, 2000])
+        if not self.pk and sum(self.model.values()) > 8000:
+            size = 1  # to read all of it each round costs time
         keys = [self.rng.randrange(KEYS) for _ in range(size)] if not self.pk else \
             self.rng.sample(range(KEYS), min(size, KEYS))
         rows = [(k, f"p{k % 2}", self.number, f"{self.number}/{i}") for i, k in enumerate(keys)]
@@ -214,10 +216,11 @@ def settle(table):
         within = table.rows(table.pending.apply(table, table.model))
         if seen != without:
             same_rows(seen, within, f"{table.name}: a load without an answer is half there")
+    listed = [s["id"] for s in tarn.json("snapshots", table.name)]  # first: a compaction may add another any time
     snapshots = snapshot_files(table)
     ids = sorted(snapshots)
     equal(ids, list(range(1, len(ids) + 1)), f"{table.name}: snapshot ids")
-    equal([s["id"] for s in tarn.json("snapshots", table.name)], ids, f"{table.name}: snapshots as listed")
+    equal(listed, ids[: len(listed)], f"{table.name}: snapshots as listed")
     landed = identities(snapshots)
     for who, where in landed.items():
         check(len(where) == 1, f"{table.name}: {who} landed {len(where)} times, as {where}")
