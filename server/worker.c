@@ -32,7 +32,7 @@ struct worker {
     struct arguments arguments;
     struct tarn_conf *conf;
     const char *token;
-    char *name, *scratch_dir;
+    char *name, *scratch_dir, *address;
     struct tarn_exec *exec;
     struct tarn_gate *stop;
     struct tarn_channel *daemon;
@@ -201,6 +201,20 @@ static bool is_loopback(const char *address)
            strncmp(address, "[::1]:", 6) == 0;
 }
 
+/* Where the daemon reaches this worker. An address of all interfaces is none to call: then the host's
+ * name stands for it. */
+static char *reachable_address(const char *address)
+{
+    const char *port = strrchr(address, ':');
+    char host[256] = "";
+
+    if (strncmp(address, "0.0.0.0:", 8) != 0 && strncmp(address, "[::]:", 5) != 0)
+        return tarn_strdup(address);
+    if (gethostname(host, sizeof host - 1) != 0 || host[0] == '\0')
+        return tarn_strdup(address);
+    return tarn_format("%s%s", host, port);
+}
+
 static struct tarn_status *serve(struct worker *worker)
 {
     struct tarn_wire_method methods[TARN_FLIGHT_METHOD_COUNT];
@@ -221,6 +235,16 @@ static struct tarn_status *serve(struct worker *worker)
     return tarn_wire_server_start(&options, methods, TARN_FLIGHT_METHOD_COUNT, &worker->server);
 }
 
+/* Rows that are sorted are needed again as columns and as pages: a quarter of the memory at most, or
+ * loads that should spill would meet the limit instead. */
+static int64_t write_buffer_size(const struct tarn_conf *conf)
+{
+    int64_t memory = tarn_conf_int(conf, TARN_CONF_worker_memory);
+    int64_t buffer = tarn_conf_int(conf, TARN_CONF_worker_write_buffer);
+
+    return memory > 0 ? TARN_MIN(buffer, memory / 4) : buffer;
+}
+
 static struct tarn_status *start(struct worker *worker)
 {
     struct tarn_channel_options channel = {.address = worker->arguments.server,
@@ -234,16 +258,17 @@ static struct tarn_status *start(struct worker *worker)
         .daemon = worker->daemon,
         .tables = worker->tables,
         .scratch_dir = worker->scratch_dir,
-        .write_buffer_size = tarn_conf_int(worker->conf, TARN_CONF_worker_write_buffer),
+        .write_buffer_size = write_buffer_size(worker->conf),
     };
     worker->flight = tarn_flight_new(&flight);
     TARN_TRY(serve(worker));
+    worker->address = reachable_address(tarn_wire_server_address(worker->server));
     struct tarn_work_options work = {
         .exec = worker->exec,
         .daemon = worker->daemon,
         .tables = worker->tables,
         .name = worker->name,
-        .address = tarn_wire_server_address(worker->server),
+        .address = worker->address,
         .version = TARN_VERSION,
         .slots = worker->arguments.slots,
         .memory_max_bytes = tarn_conf_int(worker->conf, TARN_CONF_worker_memory),
@@ -280,6 +305,7 @@ static void end(struct worker *worker)
     tarn_conf_free(worker->conf);
     free(worker->name);
     free(worker->scratch_dir);
+    free(worker->address);
     free(worker->arguments.sets);
 }
 

@@ -6,6 +6,7 @@
 #define RETRY_MS 200
 #define RETRY_FACTOR_MAX 50
 #define POLL_WAIT_MS 20000
+#define IDLE_POLL_MS 20
 #define ANSWER_MS 10000 /* what a call may take beyond what it was told to wait */
 
 static struct timespec after_ms(int64_t ms)
@@ -110,7 +111,8 @@ static struct tarn_status *do_poll(struct tarn_work *work, struct tarn_op *op,
     request.worker_id = (char *)(uintptr_t)worker_id;
     request.free_slots = slots;
     request.wait_ms = work->options.poll_wait_ms;
-    op->deadline_mono_ms = tarn_clock_mono_ms() + request.wait_ms + ANSWER_MS;
+    int64_t asked_ms = tarn_clock_mono_ms();
+    op->deadline_mono_ms = asked_ms + request.wait_ms + ANSWER_MS;
     TARN_TRY(tarn_channel_unary(work->options.daemon, op, "/tarn.v1.WorkerService/Poll",
                                 tarn_flight_pack(&request.base), &answer));
     struct tarn_slice bytes = tarn_message_bytes(answer);
@@ -118,6 +120,9 @@ static struct tarn_status *do_poll(struct tarn_work *work, struct tarn_op *op,
     const Tarn__V1__PollResponse *response = message;
     for (size_t i = 0; i < response->n_tasks && i < (size_t)slots; i++)
         TARN_TRY(start_task(work, bytes, i, worker_id));
+    if (response->n_tasks == 0 && tarn_clock_mono_ms() - asked_ms < IDLE_POLL_MS)
+        tarn_work__pause(work,
+                         IDLE_POLL_MS); /* a daemon that doesn't wait is not asked in a loop */
     return TARN_OK;
 }
 
