@@ -56,7 +56,9 @@ struct tarn_table {
     struct tarn_mailbox *mailbox;
 
     pthread_mutex_t lock;
-    char *path, *name;
+    /* Lent out without a lock, so those of before a move stay in `names` as long as the table. */
+    char *_Atomic path, *_Atomic name;
+    struct tarn_arena *names;
     struct view_box *view;
     enum tarn_reason gone;          /* TARN_NO_REASON while it is there */
     struct tarn_pending_commit *pending_first, **pending_last;

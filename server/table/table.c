@@ -9,8 +9,9 @@ struct tarn_status *tarn_table_open(struct tarn_op *op, const struct tarn_table_
     atomic_init(&table->ref_count, 1);
     table->env = env;
     snprintf(table->uuid, sizeof table->uuid, "%s", uuid);
-    table->path = tarn_strdup(path);
-    table->name = tarn_strdup(name);
+    table->names = tarn_arena_new();
+    table->path = tarn_arena_str(table->names, tarn_slice_str(path));
+    table->name = tarn_arena_str(table->names, tarn_slice_str(name));
     pthread_mutex_init(&table->lock, NULL);
     pthread_mutex_init(&table->sequence_lock, NULL);
     pthread_rwlock_init(&table->index_lock, NULL);
@@ -38,8 +39,7 @@ void tarn_table_unref(struct tarn_table *table)
     pthread_rwlock_destroy(&table->index_lock);
     pthread_mutex_destroy(&table->sequence_lock);
     pthread_mutex_destroy(&table->lock);
-    free(table->path);
-    free(table->name);
+    tarn_arena_free(table->names);
     free(table);
 }
 
@@ -249,11 +249,8 @@ static void run_end(void *arg)
     struct tarn_table *table = job->table;
     pthread_mutex_lock(&table->lock);
     if (job->path != NULL) {
-        char *old_path = table->path, *old_name = table->name;
-        table->path = tarn_strdup(job->path);
-        table->name = tarn_strdup(job->name);
-        free(old_path);
-        free(old_name);
+        table->path = tarn_arena_str(table->names, tarn_slice_str(job->path));
+        table->name = tarn_arena_str(table->names, tarn_slice_str(job->name));
     } else {
         table->gone = TARN_TABLE_NOT_FOUND;
     }
