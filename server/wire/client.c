@@ -298,6 +298,8 @@ static void free_head(grpc_metadata *pairs, size_t count)
         grpc_slice_unref(pairs[i].value);
 }
 
+#define EXPLAIN_WRITE_MS 1000
+
 /* Waits for the batch of `tag`, cancelling the call when the op is cancelled (time is gRPC's). */
 static bool wait_batch(grpc_call *call, grpc_completion_queue *queue, void *tag,
                        const struct tarn_op *op)
@@ -461,6 +463,20 @@ static void wait_write(struct tarn_client_call *call)
     tarn_message_drop(&call->writing);
 }
 
+/* The end of the call has come; its lock is held. */
+static void note_end(struct tarn_client_call *call)
+{
+    call->end.running = false;
+    call->outcome =
+        make_outcome(call->channel, call->op, call->code, &call->text, &call->trailing);
+    call->ended = true;
+}
+
+static struct tarn_status *copy_outcome(const struct tarn_client_call *call)
+{
+    return call->outcome == NULL ? NULL : tarn_status_copy(call->outcome);
+}
+
 struct tarn_status *tarn_client_call_finish(struct tarn_client_call *call)
 {
     struct tarn_status *copy;
@@ -468,20 +484,37 @@ struct tarn_status *tarn_client_call_finish(struct tarn_client_call *call)
     tarn_assert_may_wait();
     pthread_mutex_lock(&call->lock);
     if (!call->ended) {
-        wait_side(call, &call->end, call->op);
-        call->outcome =
-            make_outcome(call->channel, call->op, call->code, &call->text, &call->trailing);
-        call->ended = true;
+        wait_batch(call->handle, call->queue, &call->end, call->op);
+        note_end(call);
     }
-    copy = call->outcome == NULL ? NULL : tarn_status_copy(call->outcome);
+    copy = copy_outcome(call);
     pthread_mutex_unlock(&call->lock);
     return copy;
 }
 
-/* A write that failed: the call has ended, and how it did is the reason. */
+/*
+ * A write that failed: the call has ended, and how it did is the reason. gRPC withholds the end while an
+ * answer lies unread, and it is not ours to read here: then the caller is told to look for it.
+ */
 static struct tarn_status *explain_write(struct tarn_client_call *call)
 {
-    struct tarn_status *status = tarn_client_call_finish(call);
+    struct tarn_status *status;
+    bool known = true;
+
+    pthread_mutex_lock(&call->lock);
+    if (!call->ended) {
+        gpr_timespec until =
+            gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC),
+                         gpr_time_from_millis(EXPLAIN_WRITE_MS, GPR_TIMESPAN));
+        grpc_event event = grpc_completion_queue_pluck(call->queue, &call->end, until, NULL);
+        known = event.type == GRPC_OP_COMPLETE;
+        if (known) {
+            tarn_wire__take(&call->end);
+            note_end(call);
+        }
+    }
+    status = known ? copy_outcome(call) : NULL;
+    pthread_mutex_unlock(&call->lock);
     if (status == NULL)
         status = tarn_status_new(TARN_CANCELLED, "the server ended the call and wants no more");
     return status;

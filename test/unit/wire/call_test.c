@@ -54,6 +54,24 @@ TARN_TEST(wire_call, client_streams)
     echo_stop(&echo);
 }
 
+TARN_TEST(wire_call, an_answer_before_the_last_write_is_not_waited_for_by_writes)
+{
+    struct echo echo;
+    echo_start(&echo, NULL);
+    struct tarn_client_call *call = open_call(t, &echo, "/t.Echo/Slow"); /* reads one, answers, ends */
+    struct tarn_status *s = tarn_client_call_write(call, text_message("first"));
+    int64_t begun = tarn_clock_mono_ms();
+    while (s == TARN_OK && tarn_clock_mono_ms() - begun < 10000)
+        s = tarn_client_call_write(call, text_message("one more"));
+    expect_status(s, TARN_CANCELLED, "wants no more");
+    expect_true(tarn_clock_mono_ms() - begun < 9000);
+    expect_str(read_text(t, call), "first"); /* it can still be read */
+    expect_null(read_text(t, call));
+    expect_ok(tarn_client_call_finish(call));
+    tarn_client_call_free(call);
+    echo_stop(&echo);
+}
+
 TARN_TEST(wire_call, empty_streams_end_well)
 {
     struct echo echo;
