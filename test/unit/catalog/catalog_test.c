@@ -1,0 +1,255 @@
+/*
+ * The catalog: names, the tables that others put into a warehouse, uuids that last, drops and renames in one step,
+ * and one owner of a warehouse at a time.
+ */
+#include "catalog/catalog.h"
+#include "test/lib/test.h"
+
+struct house {
+    struct tarn_test *t;
+    struct tarn_exec *exec;
+    struct tarn_store *store;
+    struct tarn_state *state;
+    struct tarn_table_env env;
+    struct tarn_catalog *catalog;
+};
+
+static void open_catalog(struct house *h)
+{
+    bool fresh;
+    expect_ok(tarn_state_open(tarn_arena_printf(h->t->arena, "%s/state", tarn_test_dir(h->t)), &fresh, &h->state));
+    h->env = (struct tarn_table_env){.store = h->store, .state = h->state, .exec = h->exec, .commit_retries = 3};
+    expect_ok(tarn_catalog_open(h->t->op, &h->env, "test", "/data/one", &h->catalog));
+}
+
+static void close_catalog(struct house *h)
+{
+    tarn_catalog_close(h->catalog);
+    tarn_state_close(h->state);
+}
+
+static void house_init(struct house *h, struct tarn_test *t)
+{
+    *h = (struct house){.t = t, .exec = tarn_exec_new(2, 16)};
+    expect_ok(tarn_store_open(tarn_arena_printf(t->arena, "file://%s", tarn_test_dir(t)), &h->store));
+    open_catalog(h);
+}
+
+static void house_fini(struct house *h)
+{
+    close_catalog(h);
+    tarn_store_unref(h->store);
+    tarn_exec_free(h->exec);
+}
+
+#define S(text) tarn_slice_str(text)
+
+static void make_database(struct house *h, const char *name)
+{
+    struct tarn_database_info info = {.name = S(name)};
+    expect_ok(tarn_database_create(h->t->op, h->catalog, &info, false));
+}
+
+static struct tarn_status *make_table(struct house *h, const char *database, const char *name, struct tarn_table **out)
+{
+    struct tarn_schema draft = {.version = 3};
+    struct tarn_slice key = S("id");
+    struct tarn_pair bucket = {S("bucket"), S("1")};
+    expect_ok(tarn_columns_parse(S("id BIGINT NOT NULL, v STRING"), h->t->arena, &draft.fields, &draft.field_count));
+    draft.primary_keys = &key;
+    draft.primary_key_count = 1;
+    draft.options = &bucket;
+    draft.option_count = 1;
+    return tarn_catalog_create_table(h->t->op, h->catalog, S(database), S(name), &draft, out);
+}
+
+static struct tarn_status *find(struct house *h, const char *database, const char *name, const char *uuid,
+                                struct tarn_table **out)
+{
+    return tarn_catalog_table(h->t->op, h->catalog, S(database), S(name), S(uuid), out);
+}
+
+static const char *uuid_of(struct house *h, const char *database, const char *name)
+{
+    TARN_OWN(tarn_table_drop_ref) struct tarn_table *table = NULL;
+    expect_ok(find(h, database, name, NULL, &table));
+    return tarn_arena_str(h->t->arena, S(tarn_table_uuid(table)));
+}
+
+TARN_TEST(catalog, keeps_every_uuid_when_the_state_is_lost)
+{
+    TARN_OWN(house_fini) struct house h;
+    house_init(&h, t);
+    make_database(&h, "db");
+    TARN_OWN(tarn_table_drop_ref) struct tarn_table *table = NULL;
+    expect_ok(make_table(&h, "db", "t", &table));
+    const char *uuid = uuid_of(&h, "db", "t");
+    tarn_table_drop_ref(&table);
+    close_catalog(&h);
+    open_catalog(&h); /* with a new, empty state */
+    expect_str(uuid_of(&h, "db", "t"), uuid);
+    expect_int(tarn_catalog_epoch(h.catalog), 2);
+}
+
+TARN_TEST(catalog, adopts_what_others_put_there_when_it_is_named)
+{
+    TARN_OWN(house_fini) struct house h;
+    house_init(&h, t);
+    TARN_OWN(tarn_buf_drop) struct tarn_buf schema = {0};
+    tarn_test_golden("schema/java-primary-key.json", &schema);
+    expect_ok(tarn_store_put(h.store, t->op, "theirs.db/t/schema/schema-0", tarn_buf_slice(&schema)));
+    const char *uuid = uuid_of(&h, "theirs", "t");
+    expect_int(strlen(uuid), 36);
+    struct tarn_table_info *tables;
+    size_t count;
+    expect_ok(tarn_catalog_tables(t->op, h.catalog, S("theirs"), &tables, &count));
+    expect_int(count, 1);
+    expect_str(tables[0].uuid, uuid);
+    /* a copied folder is another table */
+    expect_ok(tarn_store_put(h.store, t->op, "theirs.db/copy/schema/schema-0", tarn_buf_slice(&schema)));
+    TARN_OWN(tarn_buf_drop) struct tarn_buf identity = {0};
+    expect_ok(tarn_store_get(h.store, t->op, "theirs.db/t/.tarn-table", &identity));
+    expect_ok(tarn_store_put(h.store, t->op, "theirs.db/copy/.tarn-table", tarn_buf_slice(&identity)));
+    expect_true(strcmp(uuid_of(&h, "theirs", "copy"), uuid) != 0);
+    expect_str(uuid_of(&h, "theirs", "t"), uuid);
+}
+
+TARN_TEST(catalog, fences_a_table_that_was_dropped_and_made_again) /* K53 */
+{
+    TARN_OWN(house_fini) struct house h;
+    house_init(&h, t);
+    make_database(&h, "db");
+    TARN_OWN(tarn_table_drop_ref) struct tarn_table *first = NULL;
+    TARN_OWN(tarn_table_drop_ref) struct tarn_table *second = NULL;
+    TARN_OWN(tarn_table_drop_ref) struct tarn_table *found = NULL;
+    expect_ok(make_table(&h, "db", "t", &first));
+    const char *old = tarn_arena_str(t->arena, S(tarn_table_uuid(first)));
+    expect_status(make_table(&h, "db", "t", &second), TARN_TABLE_EXISTS, "db.t");
+    expect_ok(tarn_catalog_drop_table(t->op, h.catalog, first));
+    expect_status(find(&h, "db", "t", NULL, &found), TARN_TABLE_NOT_FOUND, "db.t");
+    struct tarn_object *left;
+    size_t count;
+    expect_ok(tarn_store_list(h.store, t->op, "db.db/t", true, &left, &count));
+    expect_int(count, 0);
+    expect_ok(make_table(&h, "db", "t", &second));
+    expect_status(find(&h, "db", "t", old, &found), TARN_TABLE_REPLACED, old);
+    struct tarn_commit commit = {.user = S("u"), .identifier = 1, .watermark = TARN_SNAPSHOT_NONE};
+    struct tarn_commit_result result;
+    expect_status(tarn_table_commit(t->op, first, &commit, &result), TARN_TABLE_NOT_FOUND, "no longer there");
+}
+
+TARN_TEST(catalog, renames_with_the_same_uuid)
+{
+    TARN_OWN(house_fini) struct house h;
+    house_init(&h, t);
+    make_database(&h, "db");
+    make_database(&h, "other");
+    TARN_OWN(tarn_table_drop_ref) struct tarn_table *table = NULL;
+    TARN_OWN(tarn_table_drop_ref) struct tarn_table *taken = NULL;
+    TARN_OWN(tarn_table_drop_ref) struct tarn_table *found = NULL;
+    expect_ok(make_table(&h, "db", "t", &table));
+    expect_ok(make_table(&h, "other", "taken", &taken));
+    expect_status(tarn_catalog_rename_table(t->op, h.catalog, table, S("other"), S("taken")), TARN_TABLE_EXISTS, "");
+    expect_status(tarn_catalog_rename_table(t->op, h.catalog, table, S("nowhere"), S("t")), TARN_DATABASE_NOT_FOUND, "");
+    const char *uuid = uuid_of(&h, "db", "t");
+    expect_ok(tarn_catalog_rename_table(t->op, h.catalog, table, S("other"), S("moved")));
+    expect_str(uuid_of(&h, "other", "moved"), uuid);
+    expect_status(find(&h, "db", "t", NULL, &found), TARN_TABLE_NOT_FOUND, "");
+    expect_str(tarn_table_name(table), "other.moved");
+}
+
+TARN_TEST(catalog, refuses_names_that_could_be_something_else)
+{
+    TARN_OWN(house_fini) struct house h;
+    house_init(&h, t);
+    const char *bad[] = {"", ".", "..", "a/b", "a\\b", ".hidden", "_hidden", "a$b", "x\x01y", "x.db", "\xff\xfe"};
+    for (size_t i = 0; i < TARN_COUNT_OF(bad); i++) {
+        struct tarn_database_info info = {.name = S(bad[i])};
+        expect_status(tarn_database_create(t->op, h.catalog, &info, false), TARN_NAME_INVALID, "database name");
+    }
+    make_database(&h, "stra\xc3\x9f" "e b*r%20"); /* odd, but its own folder */
+    struct tarn_database_info *list;
+    size_t count;
+    expect_ok(tarn_database_list(t->op, h.catalog, &list, &count));
+    expect_int(count, 1);
+    expect_slice(list[0].name, "stra\xc3\x9f" "e b*r%20");
+}
+
+TARN_TEST(catalog, keeps_names_apart_that_differ_in_case) /* K40 */
+{
+    TARN_OWN(house_fini) struct house h;
+    house_init(&h, t);
+    make_database(&h, "db");
+    TARN_OWN(tarn_table_drop_ref) struct tarn_table *a = NULL;
+    TARN_OWN(tarn_table_drop_ref) struct tarn_table *b = NULL;
+    expect_ok(make_table(&h, "db", "events", &a));
+    expect_ok(make_table(&h, "db", "Events", &b));
+    expect_true(strcmp(uuid_of(&h, "db", "events"), uuid_of(&h, "db", "Events")) != 0);
+}
+
+TARN_TEST(catalog, drops_a_database_only_when_it_is_empty_or_told_to)
+{
+    TARN_OWN(house_fini) struct house h;
+    house_init(&h, t);
+    make_database(&h, "db");
+    TARN_OWN(tarn_table_drop_ref) struct tarn_table *table = NULL;
+    expect_ok(make_table(&h, "db", "t", &table));
+    int64_t dropped;
+    expect_status(tarn_database_drop(t->op, h.catalog, S("db"), false, &dropped), TARN_DATABASE_NOT_EMPTY, "1 table");
+    expect_ok(tarn_database_drop(t->op, h.catalog, S("db"), true, &dropped));
+    expect_int(dropped, 1);
+    expect_status(tarn_database_drop(t->op, h.catalog, S("db"), true, &dropped), TARN_DATABASE_NOT_FOUND, "db");
+}
+
+TARN_TEST(catalog, changes_a_schema_whole_or_not_at_all)
+{
+    TARN_OWN(house_fini) struct house h;
+    house_init(&h, t);
+    make_database(&h, "db");
+    TARN_OWN(tarn_table_drop_ref) struct tarn_table *table = NULL;
+    expect_ok(make_table(&h, "db", "t", &table));
+    const struct tarn_type *type;
+    expect_ok(tarn_type_parse(S("INT"), t->arena, &type));
+    struct tarn_schema_change changes[] = {
+        {.kind = TARN_CHANGE_ADD_COLUMN, .field = {.name = S("n"), .type = type}, .after = S("id")},
+        {.kind = TARN_CHANGE_DROP_COLUMN, .key = S("nope")},
+    };
+    expect_status(tarn_catalog_alter_table(t->op, h.catalog, table, changes, 2), TARN_COLUMN_NOT_FOUND, "nope");
+    expect_ok(tarn_catalog_alter_table(t->op, h.catalog, table, changes, 1));
+    changes[0] = (struct tarn_schema_change){.kind = TARN_CHANGE_DROP_COLUMN, .key = S("n")};
+    expect_ok(tarn_catalog_alter_table(t->op, h.catalog, table, changes, 1));
+    changes[0] = (struct tarn_schema_change){.kind = TARN_CHANGE_ADD_COLUMN, .field = {.name = S("n"), .type = type}};
+    expect_ok(tarn_catalog_alter_table(t->op, h.catalog, table, changes, 1)); /* K34: a new id, never the old one */
+    TARN_OWN(tarn_table_view_drop) const struct tarn_table_view *view = NULL;
+    expect_ok(tarn_table_look(t->op, table, &view));
+    expect_int(view->schema.id, 3);
+    expect_int(view->schema.field_count, 3);
+    expect_int(view->schema.fields[2].id, 3);
+    changes[0] = (struct tarn_schema_change){.kind = TARN_CHANGE_DROP_COLUMN, .key = S("id")};
+    expect_status(tarn_catalog_alter_table(t->op, h.catalog, table, changes, 1), TARN_SCHEMA_INVALID, "is a key");
+}
+
+TARN_TEST(owner, a_second_daemon_names_the_holder_and_stops)
+{
+    TARN_OWN(house_fini) struct house h;
+    house_init(&h, t);
+    struct tarn_catalog *second = NULL;
+    struct tarn_status *s = tarn_catalog_open(t->op, &h.env, "test", "/data/two", &second);
+    expect_contains(tarn_status_message(s), "/data/one");
+    expect_status(s, TARN_WAREHOUSE_HELD, "epoch 1");
+    expect_ok(tarn_catalog_check_owner(t->op, h.catalog));
+}
+
+TARN_TEST(owner, one_that_was_replaced_learns_it_before_it_deletes)
+{
+    TARN_OWN(house_fini) struct house h;
+    house_init(&h, t);
+    make_database(&h, "db");
+    TARN_OWN(tarn_table_drop_ref) struct tarn_table *table = NULL;
+    expect_ok(make_table(&h, "db", "t", &table));
+    expect_ok(tarn_store_put(h.store, t->op, ".tarn/owner",
+                             S("{\"epoch\": 9, \"holder\": \"x\", \"dataDir\": \"/data/two\", \"host\": \"h\", \"pid\": 1}")));
+    expect_status(tarn_catalog_drop_table(t->op, h.catalog, table), TARN_WAREHOUSE_HELD, "/data/two");
+    TARN_OWN(tarn_table_drop_ref) struct tarn_table *still = NULL;
+    expect_ok(find(&h, "db", "t", NULL, &still));
+}
