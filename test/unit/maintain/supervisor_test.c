@@ -118,8 +118,10 @@ TARN_TEST(supervisor, says_what_it_can_not_run)
 {
     struct tarn_exec *exec = tarn_exec_new(1, 4);
     struct tarn_supervisor *supervisor = NULL;
-    struct tarn_supervisor_options options = {.exec = exec, .program = "/nowhere/tarn-worker", .count = 1};
-    expect_status(tarn_supervisor_start(&options, &supervisor), TARN_CONFIG_INVALID, "/nowhere/tarn-worker");
+    struct tarn_supervisor_options options = {
+        .exec = exec, .program = "/nowhere/tarn-worker", .count = 1};
+    expect_status(tarn_supervisor_start(&options, &supervisor), TARN_CONFIG_INVALID,
+                  "/nowhere/tarn-worker");
     tarn_supervisor_stop(NULL, 0);
     tarn_supervisor_free(NULL);
     tarn_exec_free(exec);

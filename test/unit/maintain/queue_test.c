@@ -1,0 +1,299 @@
+/*
+ * The queue: one task a bucket (M1), a report counts only under its present token (M2), what a worker is given is
+ * live then (M3); leases run out, failures are tried again and given up.
+ */
+#include "maintain/maintain.h"
+#include "test/lib/test.h"
+
+#include <unistd.h>
+
+struct house {
+    struct tarn_test *t;
+    struct tarn_exec *exec;
+    struct tarn_store *store;
+    struct tarn_state *state;
+    struct tarn_table_env env;
+    struct tarn_catalog *catalog;
+    struct tarn_maintain *maintain;
+    struct tarn_table *table;
+    const char *worker;
+    int file_count;
+};
+
+#define S(text) tarn_slice_str(text)
+
+static const char *join(struct house *h, const char *address)
+{
+    struct tarn_worker_info info = {.name = "w", .address = address, .version = "1", .slots = 1};
+    const char *id;
+    expect_ok(tarn_maintain_register(h->t->op, h->maintain, &info, &id));
+    return id;
+}
+
+static void house_init(struct house *h, struct tarn_test *t, int64_t lease_ms, bool automatic)
+{
+    *h = (struct house){.t = t, .exec = tarn_exec_new(2, 16)};
+    bool fresh;
+    expect_ok(tarn_store_open("memory:", &h->store));
+    expect_ok(tarn_state_open(tarn_arena_printf(t->arena, "%s/state", tarn_test_dir(t)), &fresh, &h->state));
+    h->env = (struct tarn_table_env){.store = h->store, .state = h->state, .exec = h->exec, .commit_retries = 3};
+    expect_ok(tarn_catalog_open(t->op, &h->env, "test", "/data", &h->catalog));
+    struct tarn_database_info info = {.name = S("db")};
+    expect_ok(tarn_database_create(t->op, h->catalog, &info, false));
+    struct tarn_schema draft = {.version = 3};
+    struct tarn_slice key = S("id");
+    struct tarn_pair bucket = {S("bucket"), S("1")};
+    expect_ok(tarn_columns_parse(S("id BIGINT NOT NULL"), t->arena, &draft.fields, &draft.field_count));
+    draft.primary_keys = &key;
+    draft.primary_key_count = 1;
+    draft.options = &bucket;
+    draft.option_count = 1;
+    expect_ok(tarn_catalog_create_table(t->op, h->catalog, S("db"), S("t"), &draft, &h->table));
+    struct tarn_maintain_options options = {.catalog = h->catalog, .exec = h->exec, .automatic = automatic,
+                                            .check_interval_ms = 20, .lease_ms = lease_ms};
+    h->maintain = tarn_maintain_new(&options);
+    h->worker = join(h, "127.0.0.1:1");
+}
+
+static void house_fini(struct house *h)
+{
+    tarn_maintain_free(h->maintain);
+    tarn_table_drop_ref(&h->table);
+    tarn_catalog_close(h->catalog);
+    tarn_state_close(h->state);
+    tarn_store_unref(h->store);
+    tarn_exec_free(h->exec);
+}
+
+static struct tarn_slice key_row(struct house *h, int64_t id)
+{
+    static const struct tarn_type type = {.id = TARN_TYPE_BIGINT};
+    const struct tarn_type *types[] = {&type};
+    struct tarn_value value = {.integer = id};
+    TARN_OWN(tarn_buf_drop) struct tarn_buf row = {0};
+    tarn_row_serialize(types, &value, 1, &row);
+    return tarn_arena_copy(h->t->arena, tarn_buf_slice(&row));
+}
+
+/* A made-up file of keys 1..10; it is there, as the commit wants it. */
+static struct tarn_manifest_entry made_up(struct house *h, const char *name, int level)
+{
+    struct tarn_manifest_entry e = {.kind = TARN_ENTRY_ADD, .partition = tarn_row_empty(), .total_buckets = 1};
+    e.file = (struct tarn_data_file){.name = S(name), .size = 100, .row_count = 10, .min_key = key_row(h, 1),
+                                     .max_key = key_row(h, 10), .key_stats = tarn_stats_empty(),
+                                     .value_stats = tarn_stats_empty(), .level = level, .creation_time_ms = 1,
+                                     .min_sequence = h->file_count * 10, .max_sequence = h->file_count * 10 + 9,
+                                     .has_value_stats_columns = true, .first_row_id = TARN_FILE_NONE};
+    expect_ok(tarn_store_put(h->store, h->t->op, tarn_arena_printf(h->t->arena, "db.db/t/bucket-0/%s", name), S("x")));
+    return e;
+}
+
+static void load(struct house *h, int count)
+{
+    for (int i = 0; i < count; i++) {
+        struct tarn_manifest_entry e = made_up(h, tarn_arena_printf(h->t->arena, "f%d", h->file_count), 0);
+        struct tarn_commit commit = {.user = S("u"), .identifier = h->file_count++, .watermark = TARN_SNAPSHOT_NONE,
+                                     .append = &e, .append_count = 1};
+        struct tarn_commit_result result;
+        expect_ok(tarn_table_commit(h->t->op, h->table, &commit, &result));
+    }
+}
+
+static size_t order_full(struct house *h)
+{
+    struct tarn_compact_order order = {.table = h->table, .full = true};
+    struct tarn_job_info *picks;
+    size_t count;
+    expect_ok(tarn_maintain_compact(h->t->op, h->maintain, &order, &picks, &count));
+    return count;
+}
+
+/* A task for the worker, waiting up to wait_ms; id 0: there was none. */
+static struct tarn_task take(struct house *h, const char *worker, int64_t wait_ms)
+{
+    struct tarn_task *tasks;
+    size_t count;
+    expect_ok(tarn_maintain_poll(h->t->op, h->maintain, worker, 1, wait_ms, &tasks, &count));
+    if (count == 0)
+        return (struct tarn_task){0};
+    tarn_table_drop_ref(&tasks[0].table);
+    return tasks[0];
+}
+
+static struct tarn_status *report(struct house *h, const char *worker, const struct tarn_task *task, int64_t *snapshot)
+{
+    size_t n = task->file_count;
+    struct tarn_manifest_entry *entries = tarn_arena_calloc(h->t->arena, n + 1, sizeof *entries);
+    for (size_t i = 0; i < n; i++) {
+        entries[i] = task->files[i];
+        entries[i].kind = TARN_ENTRY_DELETE;
+    }
+    entries[n] = made_up(h, tarn_arena_printf(h->t->arena, "out-%" PRId64, task->token), task->output_level);
+    struct tarn_report r = {.lease = {task->id, task->token}, .entries = entries, .entry_count = n + 1, .bytes_out = 100};
+    return tarn_maintain_report(h->t->op, h->maintain, worker, &r, snapshot);
+}
+
+static struct tarn_status *report_failure(struct house *h, const struct tarn_task *task)
+{
+    struct tarn_report r = {.lease = {task->id, task->token}, .failure = TARN_MEMORY_EXHAUSTED, .failure_message = S("too much")};
+    int64_t snapshot;
+    return tarn_maintain_report(h->t->op, h->maintain, h->worker, &r, &snapshot);
+}
+
+static const char *job_state(struct house *h, int64_t id)
+{
+    struct tarn_job_info *jobs;
+    size_t count;
+    expect_ok(tarn_maintain_jobs(h->t->op, h->maintain, NULL, true, &jobs, &count));
+    for (size_t i = 0; i < count; i++)
+        if (jobs[i].id == id)
+            return jobs[i].state;
+    return "unknown";
+}
+
+TARN_TEST(queue, leases_a_task_and_commits_its_report_once)
+{
+    TARN_OWN(house_fini) struct house h;
+    house_init(&h, t, 60000, false);
+    load(&h, 3);
+    expect_int(order_full(&h), 1);
+    expect_int(order_full(&h), 1); /* M1: the same task */
+    struct tarn_task task = take(&h, h.worker, 1000);
+    expect_int(task.file_count, 3);
+    expect_int(task.output_level, 5);
+    expect_true(task.drop_delete);
+    expect_true(task.token > tarn_catalog_epoch(h.catalog) << 32);
+    expect_int(take(&h, h.worker, 0).id, 0);
+    int64_t snapshot, again;
+    expect_ok(report(&h, h.worker, &task, &snapshot));
+    expect_int(snapshot, 4);
+    expect_ok(report(&h, h.worker, &task, &again)); /* the answer was lost: the same one */
+    expect_int(again, 4);
+    expect_str(job_state(&h, task.id), "done");
+    struct tarn_bucket_files *buckets;
+    size_t count;
+    expect_ok(tarn_table_buckets(t->op, h.table, tarn_slice_str(NULL), &buckets, &count));
+    expect_int(buckets[0].file_count, 1);
+}
+
+TARN_TEST(queue, finds_work_by_itself)
+{
+    TARN_OWN(house_fini) struct house h;
+    house_init(&h, t, 60000, true);
+    load(&h, 4);
+    tarn_maintain_notice(h.maintain, h.table);
+    expect_int(take(&h, h.worker, 200).id, 0); /* four runs don't call for it */
+    load(&h, 1);
+    tarn_maintain_notice(h.maintain, h.table);
+    struct tarn_task task = take(&h, h.worker, 5000);
+    expect_int(task.file_count, 5);
+}
+
+TARN_TEST(queue, fences_off_a_worker_whose_lease_ran_out)
+{
+    TARN_OWN(house_fini) struct house h;
+    house_init(&h, t, 150, false);
+    load(&h, 3);
+    order_full(&h);
+    struct tarn_task first = take(&h, h.worker, 1000);
+    const char *other = join(&h, "127.0.0.1:2");
+    struct tarn_task second = {0};
+    for (int64_t begun = tarn_clock_mono_ms(); second.id == 0 && tarn_clock_mono_ms() - begun < 20000;)
+        second = take(&h, other, 500);
+    expect_int(second.id, first.id);
+    expect_true(second.token > first.token);
+    int64_t snapshot;
+    expect_status(report(&h, h.worker, &first, &snapshot), TARN_LEASE_LOST, "not leased");
+    struct tarn_lease_ref lease = {first.id, first.token};
+    int64_t *lost;
+    size_t lost_count;
+    expect_ok(tarn_maintain_renew(t->op, h.maintain, h.worker, &lease, 1, &lost, &lost_count));
+    expect_int(lost_count, 1);
+    expect_ok(report(&h, other, &second, &snapshot));
+    expect_int(snapshot, 4);
+}
+
+TARN_TEST(queue, a_lease_that_is_renewed_lasts)
+{
+    TARN_OWN(house_fini) struct house h;
+    house_init(&h, t, 400, false);
+    load(&h, 3);
+    order_full(&h);
+    struct tarn_task task = take(&h, h.worker, 1000);
+    struct tarn_lease_ref lease = {task.id, task.token};
+    for (int i = 0; i < 10; i++) {
+        usleep(100000);
+        int64_t *lost;
+        size_t lost_count;
+        expect_ok(tarn_maintain_renew(t->op, h.maintain, h.worker, &lease, 1, &lost, &lost_count));
+        expect_int(lost_count, 0);
+    }
+    int64_t snapshot;
+    expect_ok(report(&h, h.worker, &task, &snapshot));
+}
+
+TARN_TEST(queue, a_result_whose_inputs_are_gone_changes_nothing) /* K04 */
+{
+    TARN_OWN(house_fini) struct house h;
+    house_init(&h, t, 60000, false);
+    load(&h, 2);
+    order_full(&h);
+    struct tarn_task task = take(&h, h.worker, 1000);
+    struct tarn_manifest_entry gone[2] = {task.files[0], task.files[1]};
+    gone[0].kind = gone[1].kind = TARN_ENTRY_DELETE;
+    struct tarn_commit drop = {.user = S("u"), .identifier = 100, .watermark = TARN_SNAPSHOT_NONE,
+                               .kind = TARN_COMMIT_OVERWRITE, .append = gone, .append_count = 2};
+    struct tarn_commit_result result;
+    expect_ok(tarn_table_commit(t->op, h.table, &drop, &result));
+    int64_t snapshot;
+    expect_status(report(&h, h.worker, &task, &snapshot), TARN_COMMIT_CONFLICT, "no longer live");
+    struct tarn_bucket_files *buckets;
+    size_t count;
+    expect_ok(tarn_table_buckets(t->op, h.table, tarn_slice_str(NULL), &buckets, &count));
+    expect_int(count, 0);
+}
+
+TARN_TEST(queue, tries_again_with_back_off)
+{
+    TARN_OWN(house_fini) struct house h;
+    house_init(&h, t, 60000, false);
+    load(&h, 2);
+    order_full(&h);
+    struct tarn_task task = take(&h, h.worker, 1000);
+    expect_ok(report_failure(&h, &task));
+    expect_str(job_state(&h, task.id), "queued");
+    expect_int(take(&h, h.worker, 100).id, 0); /* not at once */
+    struct tarn_task again = take(&h, h.worker, 10000);
+    expect_int(again.id, task.id);
+    int64_t snapshot;
+    expect_ok(report(&h, h.worker, &again, &snapshot));
+}
+
+TARN_TEST(queue, an_unknown_worker_is_told_to_register)
+{
+    TARN_OWN(house_fini) struct house h;
+    house_init(&h, t, 60000, false);
+    struct tarn_task *tasks;
+    size_t count;
+    expect_status(tarn_maintain_poll(t->op, h.maintain, "w-0", 1, 0, &tasks, &count), TARN_WORKER_LOST, "not registered");
+}
+
+TARN_TEST(queue, streams_go_to_the_idlest_worker)
+{
+    TARN_OWN(house_fini) struct house h;
+    house_init(&h, t, 60000, false);
+    join(&h, "127.0.0.1:2");
+    const char *a, *b, *address;
+    expect_ok(tarn_maintain_begin_stream(t->op, h.maintain, &a, &address));
+    expect_ok(tarn_maintain_begin_stream(t->op, h.maintain, &b, &address));
+    expect_true(strcmp(a, b) != 0);
+    tarn_maintain_end_stream(h.maintain, a, false);
+    const char *c;
+    expect_ok(tarn_maintain_begin_stream(t->op, h.maintain, &c, &address));
+    expect_str(c, a);
+    tarn_maintain_end_stream(h.maintain, b, true); /* it broke: nothing goes there any more */
+    struct tarn_worker_info *workers;
+    size_t count;
+    expect_ok(tarn_maintain_workers(t->op, h.maintain, &workers, &count));
+    expect_int(count, 1);
+}
