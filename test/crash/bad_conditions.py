@@ -85,7 +85,7 @@ def killed_while_scanning():
 
 def killed_while_compacting():
     def f():
-        for _ in range(4):
+        for _ in range(2):
             job = tarn.popen("compact", "b.big", "--full", "--wait")
             time.sleep(0.25)
             for w in tarn.workers():

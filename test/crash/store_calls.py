@@ -66,13 +66,13 @@ def start_worker(daemon, faults):
     return worker
 
 
-def scenario(daemon):
-    """-> (the load was acknowledged, the compaction was)"""
+def scenario(daemon, patience):
+    """-> (the load was acknowledged, the compaction was); nobody may be there who compacts"""
     got = load(daemon, 3, THIRD, ok=None, timeout=60)
     loaded = got.returncode == 0
     if loaded:
         check(json.loads(got.stdout)["snapshot"] > 0, got.stdout)
-    got = daemon.tarn("compact", TABLE, "--full", "--wait", "--timeout", "15", ok=None, timeout=60)
+    got = daemon.tarn("compact", TABLE, "--full", "--wait", "--timeout", patience, ok=None, timeout=60)
     return loaded, got.returncode == 0
 
 
@@ -93,7 +93,7 @@ def run(who, n, fault):
             worker = start_worker(daemon, faults if who == "worker" else None)
             wait_until("the worker registers", lambda: daemon.process.poll() is not None or worker.poll() is not None or
                        daemon.workers_registered())
-            loaded, _ = scenario(daemon)
+            loaded, _ = scenario(daemon, 30 if who == "daemon" else 2)
             struck = (daemon.process if who == "daemon" else worker).poll() == 137
             check(struck or daemon.process.poll() is None, f"the daemon ended with {daemon.process.poll()}: {daemon.said()[-500:]}")
         if daemon.process.poll() is None:
@@ -126,10 +126,28 @@ def run(who, n, fault):
     return struck
 
 
+def unclear(fault):
+    """The put of a snapshot is stored, or not, and the answer is lost: the load says how it is."""
+    shutil.rmtree(lab.path("d"), ignore_errors=True)
+    shutil.copytree(base, lab.path("d"))
+    daemon = lab.daemon("d")
+    daemon.start(env={"TARN_STORE_FAULTS": f"put_if_absent:snapshot/snapshot-3:0:1:{fault}"})
+    got = load(daemon, 3, THIRD, ok=None)
+    if fault != "fail_before":
+        equal(got.returncode, 0, f"status ({got.error})")
+    got = load(daemon, 3, THIRD)  # again
+    equal(json.loads(got.stdout)["snapshot"], 3, "the snapshot of the load")
+    equal([s["id"] for s in daemon.json("snapshots", TABLE)], [1, 2, 3], "snapshots")
+    same_rows(daemon.scan(TABLE, types=TYPES), model(FIRST, SECOND, THIRD), "rows")
+    daemon.stop()
+
+
 def main():
     print(f"seed {SEED}, every {STEP}th call")
     with lab.case("a table with two loads"):
         prepare()
+    for fault in ("fail_after", "unknown", "fail_before"):
+        lab.run(f"K01 the put of a snapshot: {fault}", unclear, fault)
     for who in ("daemon", "worker"):
         for fault in ("kill_after", "kill_before"):
             n, calls = rng.randrange(STEP) if STEP > 1 else 0, 0
