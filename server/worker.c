@@ -20,7 +20,6 @@
 
 #define THREAD_MAX 128 /* streams that run or wait at a time, and the work beside them */
 #define THREAD_STACK_SIZE ((size_t)1 << 20)
-#define MEMORY_SMALL ((int64_t)512 << 20)
 #define CANCELLED_MS 5000 /* what a cancelled stream may take to notice */
 
 extern char **environ;
@@ -323,14 +322,6 @@ static void use_small_stacks(void)
     pthread_attr_destroy(&attributes);
 }
 
-/* The codecs' own allocator is quicker, but keeps what it was given once: with little memory, all of it
- * would soon be kept, and the next stream fail for want of it. */
-static void choose_allocator(const struct tarn_conf *conf)
-{
-    if (tarn_conf_int(conf, TARN_CONF_worker_memory) < MEMORY_SMALL)
-        setenv("ARROW_DEFAULT_MEMORY_POOL", "system", 0);
-}
-
 static int core_count(void)
 {
     long n = sysconf(_SC_NPROCESSORS_ONLN);
@@ -358,7 +349,6 @@ int main(int argc, char **argv)
     worker.name =
         worker.arguments.name != NULL ? tarn_strdup(worker.arguments.name) : default_name();
 
-    choose_allocator(worker.conf);
     use_small_stacks();
     tarn_signals_block();
     tarn_wire_init();
