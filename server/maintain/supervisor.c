@@ -19,24 +19,25 @@
 #define BACK_OFF_MIN_MS 100
 #define BACK_OFF_MAX_MS 30000
 #define STEADY_MS 60000
+#define MEMORY_SMALL ((int64_t)512 << 20)
 
 extern char **environ;
 
 struct child {
     struct tarn_supervisor *owner;
     int index;
-    pid_t pid;               /* 0: not running */
-    int64_t started_ms;      /* monotonic */
+    pid_t pid;          /* 0: not running */
+    int64_t started_ms; /* monotonic */
     int64_t back_off_ms;
     struct tarn_timer *timer; /* the next start */
 };
 
 struct tarn_supervisor {
     struct tarn_supervisor_options options;
-    struct tarn_arena *arena;        /* argv and environment */
+    struct tarn_arena *arena; /* argv and environment */
     const char *argv[4];
     const char **environment;
-    pthread_mutex_t lock;            /* guards all below */
+    pthread_mutex_t lock; /* guards all below */
     pthread_cond_t changed;
     struct child *children;
     int running;
@@ -56,7 +57,8 @@ static bool is_replaced(const char *variable, char *const *ours, size_t count)
     return false;
 }
 
-static const char **make_environment(struct tarn_arena *arena, const struct tarn_supervisor_options *o)
+static const char **make_environment(struct tarn_arena *arena,
+                                     const struct tarn_supervisor_options *o)
 {
     char *ours[] = {
         tarn_arena_printf(arena, "TARN_TOKEN=%s", o->secret),
@@ -64,17 +66,22 @@ static const char **make_environment(struct tarn_arena *arena, const struct tarn
         tarn_arena_printf(arena, "TARN_WORKER_MEMORY=%" PRId64, o->memory_max_bytes),
         tarn_arena_printf(arena, "TARN_WORKER_WRITE_BUFFER=%" PRId64, o->write_buffer_bytes),
         tarn_arena_printf(arena, "TARN_LOG_LEVEL=%s", o->log_level == NULL ? "info" : o->log_level),
-        tarn_arena_printf(arena, "TARN_LOG_FORMAT=%s", o->log_format == NULL ? "text" : o->log_format),
+        tarn_arena_printf(arena, "TARN_LOG_FORMAT=%s",
+                          o->log_format == NULL ? "text" : o->log_format),
     };
     size_t count = 0, n = 0;
     while (environ[count] != NULL)
         count++;
-    const char **list = tarn_arena_calloc(arena, count + TARN_COUNT_OF(ours) + 1, sizeof *list);
+    const char **list = tarn_arena_calloc(arena, count + TARN_COUNT_OF(ours) + 2, sizeof *list);
     for (size_t i = 0; i < count; i++)
         if (!is_replaced(environ[i], ours, TARN_COUNT_OF(ours)))
             list[n++] = tarn_arena_str(arena, tarn_slice_str(environ[i]));
     for (size_t i = 0; i < TARN_COUNT_OF(ours); i++)
         list[n++] = ours[i];
+    /* The codecs' own allocator is quicker, but keeps what it was given once: with little memory, all
+     * of it would soon be kept, and the next stream fail for want of it. */
+    if (o->memory_max_bytes < MEMORY_SMALL)
+        list[n++] = "ARROW_DEFAULT_MEMORY_POOL=system";
     return list;
 }
 
@@ -92,9 +99,11 @@ static void plan_start(struct child *c)
 static void log_end(pid_t pid, int wait_status)
 {
     if (WIFSIGNALED(wait_status))
-        tarn_log(NULL, TARN_WARN, "worker.ended", "pid=%d signal=%d", (int)pid, WTERMSIG(wait_status));
+        tarn_log(NULL, TARN_WARN, "worker.ended", "pid=%d signal=%d", (int)pid,
+                 WTERMSIG(wait_status));
     else
-        tarn_log(NULL, TARN_WARN, "worker.ended", "pid=%d exit=%d", (int)pid, WEXITSTATUS(wait_status));
+        tarn_log(NULL, TARN_WARN, "worker.ended", "pid=%d exit=%d", (int)pid,
+                 WEXITSTATUS(wait_status));
 }
 
 static void child_ended(void *arg, pid_t pid, int wait_status)
@@ -112,7 +121,8 @@ static void child_ended(void *arg, pid_t pid, int wait_status)
             c->back_off_ms = BACK_OFF_MIN_MS;
         plan_start(c);
     }
-    if (!s->stopping && s->options.maintain != NULL) /* the lock keeps a stop, and the end of both, away */
+    if (!s->stopping &&
+        s->options.maintain != NULL) /* the lock keeps a stop, and the end of both, away */
         tarn_maintain_worker_ended(s->options.maintain, pid);
     pthread_cond_broadcast(&s->changed);
     pthread_mutex_unlock(&s->lock);
@@ -157,8 +167,9 @@ struct tarn_status *tarn_supervisor_start(const struct tarn_supervisor_options *
                                           struct tarn_supervisor **out)
 {
     if (access(options->program, X_OK) != 0)
-        return tarn_status_new(TARN_CONFIG_INVALID, "can't run %s: %s; set worker.count = 0 for none",
-                               options->program, strerror(errno));
+        return tarn_status_new(TARN_CONFIG_INVALID,
+                               "can't run %s: %s; set worker.count = 0 for none", options->program,
+                               strerror(errno));
     struct tarn_supervisor *s = tarn_calloc(1, sizeof *s);
     s->options = *options;
     s->arena = tarn_arena_new();
