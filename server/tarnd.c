@@ -29,7 +29,7 @@
 #include "store/store.h"
 #include "wire/wire.h"
 
-#define CALLS_MAX 480   /* carried out at once */
+#define CALLS_MAX 480    /* carried out at once */
 #define THREADS_SPARE 64 /* beside those: mailboxes, timers, HTTP */
 #define WORKERS_MAX 256
 
@@ -83,20 +83,32 @@ static int parse_arguments(int argc, char **argv, struct arguments *out)
 {
     enum { SET = 256, CHECK, VERSION, HELP };
     static const struct option options[] = {
-        {"config", required_argument, NULL, 'c'}, {"set", required_argument, NULL, SET},
+        {"config", required_argument, NULL, 'c'},   {"set", required_argument, NULL, SET},
         {"check-config", no_argument, NULL, CHECK}, {"version", no_argument, NULL, VERSION},
-        {"help", no_argument, NULL, HELP},        {NULL, 0, NULL, 0},
+        {"help", no_argument, NULL, HELP},          {NULL, 0, NULL, 0},
     };
     int option;
     out->sets = tarn_calloc((size_t)argc + 1, sizeof *out->sets);
     while ((option = getopt_long(argc, argv, "c:", options, NULL)) != -1) {
         switch (option) {
-        case 'c': out->config = optarg; break;
-        case SET: out->sets[out->set_count++] = optarg; break;
-        case CHECK: out->check_config = true; break;
-        case VERSION: printf("tarnd %s\n", TARN_VERSION); return 0;
-        case HELP: fputs(usage, stdout); return 0;
-        default: fputs("Try tarnd --help.\n", stderr); return 2;
+        case 'c':
+            out->config = optarg;
+            break;
+        case SET:
+            out->sets[out->set_count++] = optarg;
+            break;
+        case CHECK:
+            out->check_config = true;
+            break;
+        case VERSION:
+            printf("tarnd %s\n", TARN_VERSION);
+            return 0;
+        case HELP:
+            fputs(usage, stdout);
+            return 0;
+        default:
+            fputs("Try tarnd --help.\n", stderr);
+            return 2;
         }
     }
     if (optind == argc)
@@ -123,8 +135,7 @@ static struct tarn_status *check_range(const struct tarn_conf *conf, enum tarn_c
     int64_t value = tarn_conf_int(conf, key);
     if (value >= low && value <= high)
         return TARN_OK;
-    return tarn_status_new(TARN_CONFIG_INVALID,
-                           "%s = %" PRId64 "; want %" PRId64 " to %" PRId64,
+    return tarn_status_new(TARN_CONFIG_INVALID, "%s = %" PRId64 "; want %" PRId64 " to %" PRId64,
                            tarn_conf_key_name(key), value, low, high);
 }
 
@@ -326,8 +337,8 @@ static struct tarn_status *notice_all(struct daemon *d)
         TARN_TRY(tarn_catalog_tables(&op, d->catalog, databases[i].name, &tables, &count));
         for (size_t t = 0; t < count; t++) {
             TARN_OWN(tarn_table_drop_ref) struct tarn_table *table = NULL;
-            struct tarn_status *s = tarn_catalog_table(&op, d->catalog, tables[t].database,
-                                                       tables[t].name, tarn_slice_str(NULL), &table);
+            struct tarn_status *s = tarn_catalog_table(
+                &op, d->catalog, tables[t].database, tables[t].name, tarn_slice_str(NULL), &table);
             if (s == TARN_OK)
                 tarn_maintain_notice(atomic_load(&d->maintain), table);
             tarn_status_free(s); /* logged where the catalog opened it */

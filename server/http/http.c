@@ -272,8 +272,7 @@ static void make_loop(struct tarn_http *http, int fd)
     tarn_assert(evhttp_accept_socket(http->server, fd) == 0);
 }
 
-struct tarn_status *tarn_http_start(const struct tarn_http_options *options,
-                                    struct tarn_http **out)
+struct tarn_status *tarn_http_start(const struct tarn_http_options *options, struct tarn_http **out)
 {
     int fd;
     TARN_TRY(listen_at(options->listen, &fd));

@@ -50,7 +50,8 @@ static struct tarn_status *list_databases(struct tarn_op *op, struct tarn_servic
     struct tarn_database_info *list;
     size_t count;
     const char *next;
-    TARN_TRY(tarn_service_list_databases(op, service, tarn_rpc__page(q->page), &list, &count, &next));
+    TARN_TRY(
+        tarn_service_list_databases(op, service, tarn_rpc__page(q->page), &list, &count, &next));
     r->databases = TARN_RPC_ARRAY(op, count, *r->databases);
     r->n_databases = count;
     r->next_page_token = tarn_rpc__str(next);
@@ -66,10 +67,9 @@ static struct tarn_status *alter_database(struct tarn_op *op, struct tarn_servic
 {
     const Tarn__V1__AlterDatabaseRequest *q = request;
     struct tarn_database_info info;
-    TARN_TRY(tarn_service_alter_database(op, service, tarn_rpc__slice(q->name),
-                                         tarn_rpc__pairs(op, q->set, q->n_set), q->n_set,
-                                         tarn_rpc__slices(op, q->remove, q->n_remove), q->n_remove,
-                                         &info));
+    TARN_TRY(tarn_service_alter_database(
+        op, service, tarn_rpc__slice(q->name), tarn_rpc__pairs(op, q->set, q->n_set), q->n_set,
+        tarn_rpc__slices(op, q->remove, q->n_remove), q->n_remove, &info));
     fill_database(op, &info, response);
     return TARN_OK;
 }

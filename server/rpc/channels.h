@@ -23,7 +23,7 @@ struct tarn_rpc__channel {
     bool retired; /* closed when its last user goes */
 };
 struct tarn_rpc__channels {
-    pthread_mutex_t lock; /* guards all */
+    pthread_mutex_t lock;            /* guards all */
     struct tarn_rpc__channel *first; /* the latest used first */
 };
 

@@ -161,7 +161,8 @@ static struct tarn_status *begin(struct tarn_op *op, struct tarn_rpc *rpc,
         if (load_modes[i].wire == start->mode)
             mode = load_modes[i].mode;
     int64_t identifier = TARN_SNAPSHOT_NONE;
-    if (start->_commit_identifier_case == TARN__V1__INGEST_START___COMMIT_IDENTIFIER_COMMIT_IDENTIFIER)
+    if (start->_commit_identifier_case ==
+        TARN__V1__INGEST_START___COMMIT_IDENTIFIER_COMMIT_IDENTIFIER)
         identifier = start->commit_identifier;
     return tarn_service_ingest_begin(op, tarn_rpc__service(rpc), tarn_rpc__ref(start->table), mode,
                                      tarn_slice_str(start->commit_user), identifier, out);
@@ -178,8 +179,7 @@ static struct tarn_status *send_task(struct relay *r, Tarn__V1__IngestStart *sta
     Tarn__V1__IngestTask *task = TARN_RPC_NEW(r->op, Tarn__V1__IngestTask, ingest_task);
     task->start = start;
     task->table = tarn_rpc__description(r->op, &ingest->description);
-    Tarn__V1__IngestRequest *request =
-        TARN_RPC_NEW(r->op, Tarn__V1__IngestRequest, ingest_request);
+    Tarn__V1__IngestRequest *request = TARN_RPC_NEW(r->op, Tarn__V1__IngestRequest, ingest_request);
     request->part_case = TARN__V1__INGEST_REQUEST__PART_TASK;
     request->task = task;
     return relay_send_message(r, &request->base);
@@ -341,8 +341,8 @@ static struct tarn_status *serve_infer(struct tarn_op *op, struct tarn_rpc *rpc,
 {
     struct relay relay = {.op = op, .rpc = rpc};
     const char *worker_id;
-    TARN_TRY(tarn_service_infer_begin(op, tarn_rpc__service(rpc), &worker_id,
-                                      &relay.worker_address));
+    TARN_TRY(
+        tarn_service_infer_begin(op, tarn_rpc__service(rpc), &worker_id, &relay.worker_address));
     struct tarn_status *s = run_infer(&relay, call);
     relay_fini(&relay);
     tarn_service_stream_end(tarn_rpc__service(rpc), worker_id, relay.worker_failed);

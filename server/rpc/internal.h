@@ -42,7 +42,10 @@ extern const struct tarn_rpc__method tarn_rpc__catalog_methods[], tarn_rpc__tabl
     {                                                                                              \
         "/tarn.v1." #service "/" #method, NULL, NULL, NULL, fn                                     \
     }
-#define TARN_RPC_END {NULL, NULL, NULL, NULL, NULL}
+#define TARN_RPC_END                                                                               \
+    {                                                                                              \
+        NULL, NULL, NULL, NULL, NULL                                                               \
+    }
 
 /* --- messages --- */
 /* Unpacks and checks; the message lies in the arena. INVALID_ARGUMENT, TOO_LARGE. */

@@ -36,8 +36,7 @@ static struct tarn_status *tell(void *arg, struct tarn_op *op,
 {
     TARN_OWN(tarn_op_fini) struct tarn_op part;
     tarn_op_init_child(&part, op);
-    Tarn__V1__CompactProgress *p =
-        TARN_RPC_NEW(&part, Tarn__V1__CompactProgress, compact_progress);
+    Tarn__V1__CompactProgress *p = TARN_RPC_NEW(&part, Tarn__V1__CompactProgress, compact_progress);
     p->tasks_total = progress->total;
     p->tasks_done = progress->done;
     p->tasks_failed = progress->failed;

@@ -83,8 +83,7 @@ struct tarn_status *tarn_rpc__unpack(struct tarn_op *op, const ProtobufCMessageD
 {
     struct budget budget = {op->arena, BUDGET_BASE + bytes.size * BUDGET_PER_BYTE};
     ProtobufCAllocator allocator = {take, give, &budget};
-    ProtobufCMessage *message =
-        protobuf_c_message_unpack(type, &allocator, bytes.size, bytes.data);
+    ProtobufCMessage *message = protobuf_c_message_unpack(type, &allocator, bytes.size, bytes.data);
     if (message == NULL && budget.left < BUDGET_BASE / 2)
         return tarn_status_new(TARN_TOO_LARGE, "the request holds too many parts for its size");
     if (message == NULL)
@@ -111,8 +110,9 @@ struct tarn_status *tarn_rpc__pack(const ProtobufCMessage *message, size_t size_
 {
     size_t size = protobuf_c_message_get_packed_size(message);
     if (size > size_max)
-        return tarn_status_new(TARN_TOO_LARGE, "a message of %zu bytes, at most %zu: ask for less at once",
-                               size, size_max);
+        return tarn_status_new(TARN_TOO_LARGE,
+                               "a message of %zu bytes, at most %zu: ask for less at once", size,
+                               size_max);
     uint8_t *bytes;
     *out = tarn_message_new(size, &bytes);
     protobuf_c_message_pack(message, bytes);

@@ -5,13 +5,17 @@
 /* The table of methods, and what all unary ones have in common. */
 
 const char *const tarn_rpc_services[] = {
-    "tarn.v1.CatalogService", "tarn.v1.TableService", "tarn.v1.MaintenanceService",
-    "tarn.v1.WorkerService",  "tarn.v1.DataService",  "tarn.v1.AdminService",
+    "tarn.v1.CatalogService",
+    "tarn.v1.TableService",
+    "tarn.v1.MaintenanceService",
+    "tarn.v1.WorkerService",
+    "tarn.v1.DataService",
+    "tarn.v1.AdminService",
     NULL,
 };
 
 static const struct tarn_rpc__method *const tables[] = {
-    tarn_rpc__catalog_methods,     tarn_rpc__table_methods, tarn_rpc__data_methods,
+    tarn_rpc__catalog_methods,     tarn_rpc__table_methods,  tarn_rpc__data_methods,
     tarn_rpc__maintenance_methods, tarn_rpc__worker_methods,
 };
 
@@ -40,9 +44,9 @@ static struct tarn_status *answer(struct tarn_op *op, struct tarn_service *servi
 
 /* A mutation with a request_id: carried out once, however often it comes. */
 static struct tarn_status *answer_once(struct tarn_op *op, struct tarn_service *service,
-                                       const struct tarn_rpc__method *method, const char *request_id,
-                                       struct tarn_slice bytes, const void *request,
-                                       struct tarn_message **out)
+                                       const struct tarn_rpc__method *method,
+                                       const char *request_id, struct tarn_slice bytes,
+                                       const void *request, struct tarn_message **out)
 {
     struct tarn_answer *ticket;
     struct tarn_slice before;
@@ -85,7 +89,8 @@ static struct tarn_status *serve_unary(struct tarn_op *op, struct tarn_rpc *rpc,
     struct tarn_message *response = NULL;
     struct tarn_status *s;
     if (large && atomic_fetch_add(&rpc->large_count, 1) >= TARN_RPC_LARGE_MAX)
-        s = tarn_status_new(TARN_BUSY, "%d large requests are being carried out", TARN_RPC_LARGE_MAX);
+        s = tarn_status_new(TARN_BUSY, "%d large requests are being carried out",
+                            TARN_RPC_LARGE_MAX);
     else
         s = carry_out(op, rpc->service, method, bytes, &response);
     if (large)

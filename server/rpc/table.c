@@ -504,8 +504,7 @@ static struct tarn_status *serve_list_files(struct tarn_op *op, struct tarn_rpc 
     return list_files(op, tarn_rpc__service(rpc), call, request);
 }
 
-#define U(method, request, response, fn)                                                           \
-    TARN_RPC_UNARY(TableService, method, request, response, fn)
+#define U(method, request, response, fn) TARN_RPC_UNARY(TableService, method, request, response, fn)
 const struct tarn_rpc__method tarn_rpc__table_methods[] = {
     U(Commit, commit_request, commit_response, commit),
     TARN_RPC_STREAM(TableService, Plan, serve_plan),

@@ -47,7 +47,8 @@ static struct tarn_status *poll(struct tarn_op *op, struct tarn_service *service
     Tarn__V1__PollResponse *r = response;
     struct tarn_work *list;
     size_t count;
-    TARN_TRY(tarn_service_poll(op, service, q->worker_id, q->free_slots, q->wait_ms, &list, &count));
+    TARN_TRY(
+        tarn_service_poll(op, service, q->worker_id, q->free_slots, q->wait_ms, &list, &count));
     r->tasks = TARN_RPC_ARRAY(op, count, *r->tasks);
     r->n_tasks = count;
     for (size_t i = 0; i < count; i++)

@@ -6,16 +6,22 @@
 
 #define PROBLEMS_MAX 100
 
+/* The second number of the line is pages in memory. */
 static int64_t resident_bytes(void)
 {
-    long pages = 0;
+    char line[256] = "";
     FILE *file = fopen("/proc/self/statm", "re");
     if (file == NULL)
         return 0;
-    if (fscanf(file, "%*s %ld", &pages) != 1)
-        pages = 0;
+    if (fgets(line, sizeof line, file) == NULL)
+        line[0] = '\0';
     fclose(file);
-    return (int64_t)pages * sysconf(_SC_PAGESIZE);
+    const char *from = strchr(line, ' ');
+    const char *to = from == NULL ? NULL : strchr(from + 1, ' ');
+    int64_t pages = 0;
+    if (to != NULL)
+        tarn_status_free(tarn_parse_i64(tarn_slice_of(from + 1, (size_t)(to - from - 1)), &pages));
+    return pages * sysconf(_SC_PAGESIZE);
 }
 
 static struct tarn_status *count_tables(struct tarn_op *op, struct tarn_service *service,

@@ -14,11 +14,11 @@ struct tarn_answer {
     struct tarn_answers *owner;
     struct tarn_buf key;
     uint64_t request_hash;
-    int64_t ended_ms;       /* monotonic; 0: it still runs */
+    int64_t ended_ms; /* monotonic; 0: it still runs */
     struct tarn_buf answer;
     struct tarn_gate *gate; /* opened when it ends; freed by the last who looks at it */
     int watchers;
-    bool listed;            /* in the map and the list */
+    bool listed; /* in the map and the list */
 };
 
 struct tarn_answers {

@@ -88,9 +88,9 @@ static struct tarn_status *load_schema(struct checker *c, const struct tarn_mani
     c->schema = &c->view->schema;
     if (id != c->view->schema.id)
         TARN_TRY(tarn_table_schema(c->op, c->table, id, &c->schema));
-    c->values = tarn_arena_calloc(
-        c->op->arena, TARN_MAX(c->schema->field_count, c->view->schema.field_count) + 1,
-        sizeof *c->values);
+    c->values = tarn_arena_calloc(c->op->arena,
+                                  TARN_MAX(c->schema->field_count, c->view->schema.field_count) + 1,
+                                  sizeof *c->values);
     return TARN_OK;
 }
 

@@ -20,8 +20,9 @@ static struct tarn_status *settle_mode(const struct tarn_table_view *view, const
                                "table %s has a primary key: rows are upserted, not appended",
                                table);
     if (!keyed && *out != TARN_LOAD_APPEND)
-        return tarn_status_new(TARN_INVALID_ARGUMENT, "mode %s needs a primary key, table %s has none",
-                               mode_names[*out], table);
+        return tarn_status_new(TARN_INVALID_ARGUMENT,
+                               "mode %s needs a primary key, table %s has none", mode_names[*out],
+                               table);
     return TARN_OK;
 }
 

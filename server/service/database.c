@@ -76,8 +76,7 @@ struct tarn_status *tarn_service_drop_database(struct tarn_op *op, struct tarn_s
 {
     TARN_TRY(tarn_service__check(op, service, TARN_ACTION_DROP, name));
     *tables_dropped = 0;
-    struct tarn_status *s =
-        tarn_database_drop(op, service->catalog, name, cascade, tables_dropped);
+    struct tarn_status *s = tarn_database_drop(op, service->catalog, name, cascade, tables_dropped);
     if (ignore_if_missing && tarn_status_reason(s) == TARN_DATABASE_NOT_FOUND) {
         tarn_status_free(s);
         return TARN_OK;

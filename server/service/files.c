@@ -31,8 +31,7 @@ struct key_printer {
 static struct key_printer key_printer(struct tarn_op *op, const struct tarn_schema *schema)
 {
     int *columns;
-    struct key_printer p = {.count =
-                                tarn_schema_trimmed_key_columns(schema, op->arena, &columns)};
+    struct key_printer p = {.count = tarn_schema_trimmed_key_columns(schema, op->arena, &columns)};
     p.types = tarn_arena_calloc(op->arena, p.count + 1, sizeof *p.types);
     p.values = tarn_arena_calloc(op->arena, p.count + 1, sizeof *p.values);
     for (size_t i = 0; i < p.count; i++)

@@ -51,10 +51,8 @@ static void manifest_facts(struct tarn_op *op, const struct tarn_schema *schema,
             .added_count = files[i].added_count,
             .deleted_count = files[i].deleted_count,
             .schema_id = files[i].schema_id,
-            .min_partition =
-                tarn_service__partition_text(op, schema, files[i].partition_stats.min),
-            .max_partition =
-                tarn_service__partition_text(op, schema, files[i].partition_stats.max),
+            .min_partition = tarn_service__partition_text(op, schema, files[i].partition_stats.min),
+            .max_partition = tarn_service__partition_text(op, schema, files[i].partition_stats.max),
         };
 }
 

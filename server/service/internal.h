@@ -12,8 +12,8 @@
 TARN_MUST struct tarn_status *tarn_service__check_name(const char *what, struct tarn_slice name);
 /* Asks access, then finds the table. *out is owned. */
 TARN_MUST struct tarn_status *tarn_service__table(struct tarn_op *op, struct tarn_service *service,
-                                                  struct tarn_table_ref ref, enum tarn_action action,
-                                                  struct tarn_table **out);
+                                                  struct tarn_table_ref ref,
+                                                  enum tarn_action action, struct tarn_table **out);
 /* Asks access for the warehouse (database absent) or a database. */
 TARN_MUST struct tarn_status *tarn_service__check(struct tarn_op *op, struct tarn_service *service,
                                                   enum tarn_action action,
@@ -32,10 +32,12 @@ TARN_MUST struct tarn_status *tarn_service__bucket_path(struct tarn_op *op,
                                                         struct tarn_slice partition, int32_t bucket,
                                                         const char **out);
 /* With the schemas that `files` were written by, and `reading`. */
-TARN_MUST struct tarn_status *
-tarn_service__describe(struct tarn_op *op, struct tarn_service *service, struct tarn_table *table,
-                       const struct tarn_schema *reading, const int64_t *schema_ids, size_t count,
-                       struct tarn_table_description *out);
+TARN_MUST struct tarn_status *tarn_service__describe(struct tarn_op *op,
+                                                     struct tarn_service *service,
+                                                     struct tarn_table *table,
+                                                     const struct tarn_schema *reading,
+                                                     const int64_t *schema_ids, size_t count,
+                                                     struct tarn_table_description *out);
 struct tarn_slice tarn_service__pack(struct tarn_op *op, const struct tarn_manifest_entry *entry,
                                      bool with_stats);
 TARN_MUST struct tarn_status *tarn_service__unpack(struct tarn_op *op,

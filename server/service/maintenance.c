@@ -35,7 +35,8 @@ static struct tarn_status *make_prefix(struct tarn_op *op, const struct tarn_sch
                                        struct tarn_value **out)
 {
     if (request->partition_count > schema->partition_key_count)
-        return tarn_status_new(TARN_INVALID_ARGUMENT, "%zu partition values, the table has %zu keys",
+        return tarn_status_new(TARN_INVALID_ARGUMENT,
+                               "%zu partition values, the table has %zu keys",
                                request->partition_count, schema->partition_key_count);
     *out = tarn_arena_calloc(op->arena, request->partition_count + 1, sizeof **out);
     for (size_t i = 0; i < request->partition_count; i++) {

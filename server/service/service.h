@@ -16,10 +16,10 @@
 #include "access/access.h"
 #include "maintain/maintain.h"
 
-#define TARN_PAGE_SIZE 100         /* of lists, where the caller names none */
-#define TARN_PAGE_SIZE_MAX 1000    /* more is cut to this */
+#define TARN_PAGE_SIZE 100      /* of lists, where the caller names none */
+#define TARN_PAGE_SIZE_MAX 1000 /* more is cut to this */
 #define TARN_POLL_WAIT_MAX_MS 30000
-#define TARN_ANSWERS_MAX 10000     /* remembered answers; the oldest are forgotten first */
+#define TARN_ANSWERS_MAX 10000 /* remembered answers; the oldest are forgotten first */
 #define TARN_ANSWERS_BYTES_MAX (16 << 20)
 #define TARN_ANSWER_RETAIN_MS 3600000
 
@@ -48,7 +48,8 @@ struct tarn_service {
  * carried out, since failures are not remembered. In memory: a restart forgets. */
 struct tarn_answers *tarn_answers_new(void);
 void tarn_answers_free(struct tarn_answers *answers);
-struct tarn_answer; /* the right to carry out and then give the answer; one of the two below ends it */
+struct
+    tarn_answer; /* the right to carry out and then give the answer; one of the two below ends it */
 /* *ticket NULL: it was carried out before, *answer is in the op's arena. */
 TARN_MUST struct tarn_status *tarn_answers_begin(struct tarn_op *op, struct tarn_answers *answers,
                                                  const char *method, struct tarn_slice request_id,
@@ -77,15 +78,13 @@ TARN_MUST struct tarn_status *tarn_service_get_database(struct tarn_op *op,
                                                         struct tarn_service *service,
                                                         struct tarn_slice name,
                                                         struct tarn_database_info *out);
-TARN_MUST struct tarn_status *
-tarn_service_list_databases(struct tarn_op *op, struct tarn_service *service,
-                            struct tarn_page page, struct tarn_database_info **out, size_t *count,
-                            const char **next_token /* "": no more */);
-TARN_MUST struct tarn_status *
-tarn_service_alter_database(struct tarn_op *op, struct tarn_service *service,
-                            struct tarn_slice name, const struct tarn_pair *set, size_t set_count,
-                            const struct tarn_slice *remove, size_t remove_count,
-                            struct tarn_database_info *out);
+TARN_MUST struct tarn_status *tarn_service_list_databases(
+    struct tarn_op *op, struct tarn_service *service, struct tarn_page page,
+    struct tarn_database_info **out, size_t *count, const char **next_token /* "": no more */);
+TARN_MUST struct tarn_status *tarn_service_alter_database(
+    struct tarn_op *op, struct tarn_service *service, struct tarn_slice name,
+    const struct tarn_pair *set, size_t set_count, const struct tarn_slice *remove,
+    size_t remove_count, struct tarn_database_info *out);
 TARN_MUST struct tarn_status *tarn_service_drop_database(struct tarn_op *op,
                                                          struct tarn_service *service,
                                                          struct tarn_slice name, bool cascade,
@@ -101,7 +100,7 @@ struct tarn_table_facts {
     struct tarn_slice schema_json; /* likewise absent */
     int64_t snapshot_id;           /* 0: none yet */
     int64_t record_count;
-    struct tarn_slice refuse_write; /* not empty: why Tarn doesn't write it */
+    struct tarn_slice refuse_write;   /* not empty: why Tarn doesn't write it */
     const struct tarn_pair *defaults; /* chosen for the creator */
     size_t default_count;
 };
@@ -130,12 +129,9 @@ TARN_MUST struct tarn_status *tarn_service_get_table(struct tarn_op *op,
                                                      struct tarn_service *service,
                                                      struct tarn_table_ref ref,
                                                      struct tarn_table_facts *out);
-TARN_MUST struct tarn_status *tarn_service_list_tables(struct tarn_op *op,
-                                                       struct tarn_service *service,
-                                                       struct tarn_slice database,
-                                                       struct tarn_page page,
-                                                       struct tarn_table_facts **out, size_t *count,
-                                                       const char **next_token);
+TARN_MUST struct tarn_status *tarn_service_list_tables(
+    struct tarn_op *op, struct tarn_service *service, struct tarn_slice database,
+    struct tarn_page page, struct tarn_table_facts **out, size_t *count, const char **next_token);
 /* field_types[i]: SQL text of the type in changes[i], NULL where there is none. */
 TARN_MUST struct tarn_status *tarn_service_alter_table(struct tarn_op *op,
                                                        struct tarn_service *service,
@@ -143,22 +139,18 @@ TARN_MUST struct tarn_status *tarn_service_alter_table(struct tarn_op *op,
                                                        struct tarn_schema_change *changes,
                                                        const char *const *field_types, size_t count,
                                                        struct tarn_table_facts *out);
-TARN_MUST struct tarn_status *tarn_service_rename_table(struct tarn_op *op,
-                                                        struct tarn_service *service,
-                                                        struct tarn_table_ref ref,
-                                                        struct tarn_slice to_database,
-                                                        struct tarn_slice to_table,
-                                                        struct tarn_table_facts *out);
+TARN_MUST struct tarn_status *tarn_service_rename_table(
+    struct tarn_op *op, struct tarn_service *service, struct tarn_table_ref ref,
+    struct tarn_slice to_database, struct tarn_slice to_table, struct tarn_table_facts *out);
 TARN_MUST struct tarn_status *tarn_service_drop_table(struct tarn_op *op,
                                                       struct tarn_service *service,
                                                       struct tarn_table_ref ref,
                                                       bool ignore_if_missing);
 
 /* --- a table's history --- */
-TARN_MUST struct tarn_status *
-tarn_service_list_snapshots(struct tarn_op *op, struct tarn_service *service,
-                            struct tarn_table_ref ref, struct tarn_page page,
-                            struct tarn_snapshot **out, size_t *count, const char **next_token);
+TARN_MUST struct tarn_status *tarn_service_list_snapshots(
+    struct tarn_op *op, struct tarn_service *service, struct tarn_table_ref ref,
+    struct tarn_page page, struct tarn_snapshot **out, size_t *count, const char **next_token);
 TARN_MUST struct tarn_status *tarn_service_list_schemas(struct tarn_op *op,
                                                         struct tarn_service *service,
                                                         struct tarn_table_ref ref,
@@ -169,13 +161,10 @@ struct tarn_manifest_facts {
     int64_t size, added_count, deleted_count, schema_id;
     const char *min_partition, *max_partition; /* as text */
 };
-TARN_MUST struct tarn_status *tarn_service_list_manifests(struct tarn_op *op,
-                                                          struct tarn_service *service,
-                                                          struct tarn_table_ref ref,
-                                                          struct tarn_version version,
-                                                          int64_t *snapshot_id /* 0: none */,
-                                                          struct tarn_manifest_facts **out,
-                                                          size_t *count);
+TARN_MUST struct tarn_status *tarn_service_list_manifests(
+    struct tarn_op *op, struct tarn_service *service, struct tarn_table_ref ref,
+    struct tarn_version version, int64_t *snapshot_id /* 0: none */,
+    struct tarn_manifest_facts **out, size_t *count);
 struct tarn_option_facts {
     const char *key, *value, *default_value, *effect;
     bool stored;
@@ -197,11 +186,10 @@ struct tarn_file_facts {
     const char *partition, *min_key, *max_key; /* as text */
     const char *path;                          /* relative to the table */
 };
-TARN_MUST struct tarn_status *
-tarn_service_list_files(struct tarn_op *op, struct tarn_service *service, struct tarn_table_ref ref,
-                        struct tarn_version version, struct tarn_slice where,
-                        int64_t *snapshot_id /* 0: none */, struct tarn_file_facts **out,
-                        size_t *count);
+TARN_MUST struct tarn_status *tarn_service_list_files(
+    struct tarn_op *op, struct tarn_service *service, struct tarn_table_ref ref,
+    struct tarn_version version, struct tarn_slice where, int64_t *snapshot_id /* 0: none */,
+    struct tarn_file_facts **out, size_t *count);
 struct tarn_partition_value {
     struct tarn_slice column, value;
     bool is_null;
@@ -214,12 +202,9 @@ struct tarn_group_facts { /* of a partition, or of one bucket of it */
     int64_t record_count, file_count, size, bucket_count, last_file_ms, delete_row_count;
     int32_t run_count, level_count;
 };
-TARN_MUST struct tarn_status *tarn_service_list_groups(struct tarn_op *op,
-                                                       struct tarn_service *service,
-                                                       struct tarn_table_ref ref,
-                                                       struct tarn_version version, bool by_bucket,
-                                                       struct tarn_group_facts **out,
-                                                       size_t *count);
+TARN_MUST struct tarn_status *tarn_service_list_groups(
+    struct tarn_op *op, struct tarn_service *service, struct tarn_table_ref ref,
+    struct tarn_version version, bool by_bucket, struct tarn_group_facts **out, size_t *count);
 
 /* --- commit: entries of outside, checked here as if an enemy had made them --- */
 TARN_MUST struct tarn_status *tarn_service_commit(struct tarn_op *op, struct tarn_service *service,
@@ -243,9 +228,9 @@ enum tarn_load_mode {
     TARN_LOAD_MODE_COUNT
 };
 struct tarn_ingest {
-    struct tarn_table *table; /* owned */
+    struct tarn_table *table;           /* owned */
     const struct tarn_table_view *view; /* owned: as it was when the load began */
-    enum tarn_load_mode mode; /* settled: not AUTO */
+    enum tarn_load_mode mode;           /* settled: not AUTO */
     struct tarn_slice user;
     int64_t identifier;
     int64_t repeated_snapshot_id; /* > 0: it had landed before, and what follows isn't set */
@@ -253,17 +238,14 @@ struct tarn_ingest {
     const char *worker_id, *worker_address;
 };
 /* identifier TARN_SNAPSHOT_NONE: a batch. After success, tarn_service_ingest_end. */
-TARN_MUST struct tarn_status *tarn_service_ingest_begin(struct tarn_op *op,
-                                                        struct tarn_service *service,
-                                                        struct tarn_table_ref ref,
-                                                        enum tarn_load_mode mode,
-                                                        struct tarn_slice user, int64_t identifier,
-                                                        struct tarn_ingest *out);
+TARN_MUST struct tarn_status *tarn_service_ingest_begin(
+    struct tarn_op *op, struct tarn_service *service, struct tarn_table_ref ref,
+    enum tarn_load_mode mode, struct tarn_slice user, int64_t identifier, struct tarn_ingest *out);
 /* Entries as the worker packed them. On an error the files are gone, unless it is OUTCOME_UNKNOWN. */
-TARN_MUST struct tarn_status *
-tarn_service_ingest_commit(struct tarn_op *op, struct tarn_service *service,
-                           const struct tarn_ingest *ingest, const struct tarn_slice *packed,
-                           size_t count, int64_t *snapshot_id /* 0: no files */, bool *repeated);
+TARN_MUST struct tarn_status *tarn_service_ingest_commit(
+    struct tarn_op *op, struct tarn_service *service, const struct tarn_ingest *ingest,
+    const struct tarn_slice *packed, size_t count, int64_t *snapshot_id /* 0: no files */,
+    bool *repeated);
 void tarn_service_ingest_end(struct tarn_service *service, struct tarn_ingest *ingest,
                              bool worker_failed);
 
@@ -281,10 +263,9 @@ struct tarn_scan {
     size_t split_count;
     const char *worker_id, *worker_address;
 };
-TARN_MUST struct tarn_status *
-tarn_service_scan_begin(struct tarn_op *op, struct tarn_service *service, struct tarn_table_ref ref,
-                        struct tarn_version version, struct tarn_slice where,
-                        struct tarn_scan *out);
+TARN_MUST struct tarn_status *tarn_service_scan_begin(
+    struct tarn_op *op, struct tarn_service *service, struct tarn_table_ref ref,
+    struct tarn_version version, struct tarn_slice where, struct tarn_scan *out);
 /* A worker for a stream that needs no table. */
 TARN_MUST struct tarn_status *tarn_service_infer_begin(struct tarn_op *op,
                                                        struct tarn_service *service,
@@ -344,15 +325,13 @@ TARN_MUST struct tarn_status *tarn_service_renew(struct tarn_op *op, struct tarn
                                                  int64_t **lost, size_t *lost_count);
 /* report->entries are made of `packed`; failure_reason "": it is done. */
 TARN_MUST struct tarn_status *tarn_service_report(struct tarn_op *op, struct tarn_service *service,
-                                                  const char *worker_id,
-                                                  struct tarn_report *report,
+                                                  const char *worker_id, struct tarn_report *report,
                                                   const char *failure_reason,
                                                   const struct tarn_slice *packed, size_t count,
                                                   int64_t *snapshot_id);
-TARN_MUST struct tarn_status *
-tarn_service_reserve_sequences(struct tarn_op *op, struct tarn_service *service,
-                               struct tarn_slice table_uuid, struct tarn_slice partition,
-                               int32_t bucket, int64_t count, int64_t *first);
+TARN_MUST struct tarn_status *tarn_service_reserve_sequences(
+    struct tarn_op *op, struct tarn_service *service, struct tarn_slice table_uuid,
+    struct tarn_slice partition, int32_t bucket, int64_t count, int64_t *first);
 
 /* --- the daemon --- */
 struct tarn_problem {

@@ -25,8 +25,7 @@ static struct tarn_status *fill_facts(struct tarn_op *op, struct tarn_service *s
     tarn_service__names(op, table, &out->database, &out->name);
     out->schema.id = view->schema.id;
     if (with_schema)
-        TARN_TRY(
-            tarn_service__copy_schema(op, &view->schema, &out->schema, &out->schema_json));
+        TARN_TRY(tarn_service__copy_schema(op, &view->schema, &out->schema, &out->schema_json));
     return TARN_OK;
 }
 
@@ -44,8 +43,8 @@ static bool has_option(const struct tarn_pair *options, size_t count, struct tar
 static void merge_options(struct tarn_op *op, const struct tarn_table_request *request,
                           struct tarn_schema *draft)
 {
-    struct tarn_pair *all = tarn_arena_calloc(
-        op->arena, draft->option_count + request->option_count + 2, sizeof *all);
+    struct tarn_pair *all =
+        tarn_arena_calloc(op->arena, draft->option_count + request->option_count + 2, sizeof *all);
     size_t n = 0;
     for (size_t i = 0; i < draft->option_count; i++)
         if (!has_option(request->options, request->option_count, draft->options[i].key))
@@ -86,15 +85,15 @@ static struct tarn_status *parse_fields(struct tarn_op *op,
                                         struct tarn_schema *draft)
 {
     if (request->field_count > TARN_COLUMNS_MAX)
-        return tarn_status_new(TARN_SCHEMA_INVALID, "%zu columns, at most %d",
-                               request->field_count, TARN_COLUMNS_MAX);
+        return tarn_status_new(TARN_SCHEMA_INVALID, "%zu columns, at most %d", request->field_count,
+                               TARN_COLUMNS_MAX);
     struct tarn_field *fields =
         tarn_arena_calloc(op->arena, request->field_count + 1, sizeof *fields);
     for (size_t i = 0; i < request->field_count; i++) {
         fields[i] = request->fields[i];
         TARN_TRY(check_field(&fields[i]));
-        struct tarn_status *s = tarn_type_parse(tarn_slice_str(request->field_types[i]), op->arena,
-                                                &fields[i].type);
+        struct tarn_status *s =
+            tarn_type_parse(tarn_slice_str(request->field_types[i]), op->arena, &fields[i].type);
         if (s != TARN_OK)
             return tarn_status_wrap(s, "column %.*s", TARN_SLICE_ARG(fields[i].name));
     }
@@ -235,8 +234,7 @@ static void list_one(struct tarn_op *op, struct tarn_service *service,
             .name = info->name,
             .uuid = tarn_arena_str(op->arena, tarn_slice_str(info->uuid)),
             .uri = "",
-            .refuse_write =
-                tarn_arena_copy(op->arena, tarn_slice_str(tarn_status_message(s))),
+            .refuse_write = tarn_arena_copy(op->arena, tarn_slice_str(tarn_status_message(s))),
         };
         tarn_status_free(s);
     }

@@ -2,7 +2,8 @@
 
 /* What workers ask. */
 
-#define WORKER_PRINCIPAL "tarn-worker" /* whoever knows the secret of this start: our own children */
+#define WORKER_PRINCIPAL                                                                           \
+    "tarn-worker" /* whoever knows the secret of this start: our own children */
 #define TASKS_AT_ONCE_MAX 64
 #define POLL_SLICE_MS 500 /* so soon a poll notices that the daemon drains */
 #define LEASES_MAX 10000
@@ -70,7 +71,8 @@ struct tarn_status *tarn_service_poll(struct tarn_op *op, struct tarn_service *s
 {
     TARN_TRY(check_worker(op, service));
     if (free_slots < 0 || wait_ms < 0)
-        return tarn_status_new(TARN_INVALID_ARGUMENT, "free_slots and wait_ms must not be negative");
+        return tarn_status_new(TARN_INVALID_ARGUMENT,
+                               "free_slots and wait_ms must not be negative");
     size_t max = (size_t)TARN_MIN(free_slots, (int64_t)TASKS_AT_ONCE_MAX);
     struct tarn_task *tasks = NULL;
     size_t task_count = 0;

@@ -11,11 +11,11 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static const ProtobufCMessageDescriptor *const types[] = {
-    &tarn__v1__commit_request__descriptor,       &tarn__v1__create_table_request__descriptor,
-    &tarn__v1__alter_table_request__descriptor,  &tarn__v1__ingest_request__descriptor,
-    &tarn__v1__ingest_response__descriptor,      &tarn__v1__scan_request__descriptor,
-    &tarn__v1__compact_request__descriptor,      &tarn__v1__report_request__descriptor,
-    &tarn__v1__renew_request__descriptor,        &tarn__v1__plan_request__descriptor,
+    &tarn__v1__commit_request__descriptor,      &tarn__v1__create_table_request__descriptor,
+    &tarn__v1__alter_table_request__descriptor, &tarn__v1__ingest_request__descriptor,
+    &tarn__v1__ingest_response__descriptor,     &tarn__v1__scan_request__descriptor,
+    &tarn__v1__compact_request__descriptor,     &tarn__v1__report_request__descriptor,
+    &tarn__v1__renew_request__descriptor,       &tarn__v1__plan_request__descriptor,
 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -63,14 +63,17 @@ static const char *ask(struct tarn_test *t, struct fixture *f, struct tarn_slice
     return tarn_arena_str(t->arena, tarn_buf_slice(&answer));
 }
 
-static const char *request(struct tarn_test *t, struct fixture *f, const char *method, const char *path)
+static const char *request(struct tarn_test *t, struct fixture *f, const char *method,
+                           const char *path)
 {
-    return ask(t, f, tarn_slice_str(tarn_arena_printf(t->arena, "%s %s HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",
-                                                      method, path)));
+    return ask(
+        t, f,
+        tarn_slice_str(tarn_arena_printf(
+            t->arena, "%s %s HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", method, path)));
 }
 
-static void expect_answer(struct tarn_test *t, struct fixture *f, const char *method, const char *path, int status,
-                          const char *body)
+static void expect_answer(struct tarn_test *t, struct fixture *f, const char *method,
+                          const char *path, int status, const char *body)
 {
     const char *answer = request(t, f, method, path);
     expect_contains(answer, tarn_arena_printf(t->arena, "HTTP/1.1 %d ", status));
@@ -115,9 +118,11 @@ TARN_TEST(http, refuses_what_is_too_large_or_no_http)
     tarn_buf_add_str(&big, "\r\n\r\n");
     expect_null(strstr(ask(t, &f, tarn_buf_slice(&big)), " 200 "));
     tarn_buf_clear(&big);
-    tarn_buf_printf(&big, "POST /healthz HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n", 100 * TARN_HTTP_BODY_MAX);
+    tarn_buf_printf(&big, "POST /healthz HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n",
+                    100 * TARN_HTTP_BODY_MAX);
     expect_contains(ask(t, &f, tarn_buf_slice(&big)), " 413 ");
-    expect_null(strstr(ask(t, &f, tarn_slice_str("\x16\x03\x01 this is no HTTP\r\n\r\n")), " 200 "));
+    expect_null(
+        strstr(ask(t, &f, tarn_slice_str("\x16\x03\x01 this is no HTTP\r\n\r\n")), " 200 "));
     expect_answer(t, &f, "GET", "/healthz", 200, "ok");
 }
 
@@ -149,7 +154,8 @@ TARN_TEST(http, names_an_address_it_can_not_have)
     fixture_init(&f, true);
     struct tarn_http *second = NULL;
     struct tarn_http_options options = {tarn_http_address(f.http), f.exec, &f.service, true};
-    expect_status(tarn_http_start(&options, &second), TARN_ADDRESS_IN_USE, tarn_http_address(f.http));
+    expect_status(tarn_http_start(&options, &second), TARN_ADDRESS_IN_USE,
+                  tarn_http_address(f.http));
     options.listen = "nonsense";
     expect_status(tarn_http_start(&options, &second), TARN_CONFIG_INVALID, "HOST:PORT");
     options.listen = "no.such.host.invalid:1";

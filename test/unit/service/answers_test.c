@@ -25,9 +25,8 @@ TARN_TEST(answers, are_given_again)
     tarn_answers_keep(ticket, S("done"));
     expect_null(begin(t, answers, "1", "do", &answer));
     expect_slice(answer, "done");
-    expect_status(
-        tarn_answers_begin(t->op, answers, "/m", S("1"), S("other"), &ticket, &answer),
-        TARN_INVALID_ARGUMENT, "request_id 1");
+    expect_status(tarn_answers_begin(t->op, answers, "/m", S("1"), S("other"), &ticket, &answer),
+                  TARN_INVALID_ARGUMENT, "request_id 1");
     ticket = begin(t, answers, "2", "do", &answer);
     expect_not_null(ticket);
     tarn_answers_forget(ticket);

@@ -46,12 +46,18 @@ TARN_TEST(ingest, settles_the_mode)
         expect_int(ingest.description.schema_count, 1);
         tarn_service_ingest_end(&f.service, &ingest, false);
     }
-    expect_status(begin(&f, "k", TARN_LOAD_APPEND, "", BATCH, &ingest), TARN_INVALID_ARGUMENT, "primary key");
-    expect_status(begin(&f, "a", TARN_LOAD_UPSERT, "", BATCH, &ingest), TARN_INVALID_ARGUMENT, "upsert");
-    expect_status(begin(&f, "a", TARN_LOAD_DELETE, "", BATCH, &ingest), TARN_INVALID_ARGUMENT, "delete");
-    expect_status(begin(&f, "a", TARN_LOAD_OVERWRITE, "", BATCH, &ingest), TARN_UNIMPLEMENTED, "overwrite");
-    expect_status(begin(&f, "a", TARN_LOAD_MODE_COUNT, "", BATCH, &ingest), TARN_INVALID_ARGUMENT, "mode");
-    expect_status(begin(&f, "a", TARN_LOAD_AUTO, "", 7, &ingest), TARN_INVALID_ARGUMENT, "commit_user");
+    expect_status(begin(&f, "k", TARN_LOAD_APPEND, "", BATCH, &ingest), TARN_INVALID_ARGUMENT,
+                  "primary key");
+    expect_status(begin(&f, "a", TARN_LOAD_UPSERT, "", BATCH, &ingest), TARN_INVALID_ARGUMENT,
+                  "upsert");
+    expect_status(begin(&f, "a", TARN_LOAD_DELETE, "", BATCH, &ingest), TARN_INVALID_ARGUMENT,
+                  "delete");
+    expect_status(begin(&f, "a", TARN_LOAD_OVERWRITE, "", BATCH, &ingest), TARN_UNIMPLEMENTED,
+                  "overwrite");
+    expect_status(begin(&f, "a", TARN_LOAD_MODE_COUNT, "", BATCH, &ingest), TARN_INVALID_ARGUMENT,
+                  "mode");
+    expect_status(begin(&f, "a", TARN_LOAD_AUTO, "", 7, &ingest), TARN_INVALID_ARGUMENT,
+                  "commit_user");
     expect_status(begin(&f, "b", TARN_LOAD_AUTO, "", BATCH, &ingest), TARN_TABLE_NOT_FOUND, "db.b");
 }
 
@@ -64,7 +70,8 @@ TARN_TEST(ingest, commits_once_under_one_identity)
     bool repeated;
     expect_ok(begin(&f, "k", TARN_LOAD_AUTO, "u", 1, &first));
     expect_ok(begin(&f, "k", TARN_LOAD_AUTO, "u", 1, &second)); /* while the first still runs */
-    struct tarn_slice a = fixture_file(&f, "k", "data-a", 1, 3), b = fixture_file(&f, "k", "data-b", 1, 3);
+    struct tarn_slice a = fixture_file(&f, "k", "data-a", 1, 3),
+                      b = fixture_file(&f, "k", "data-b", 1, 3);
     expect_ok(tarn_service_ingest_commit(t->op, &f.service, &first, &a, 1, &snapshot, &repeated));
     expect_int(snapshot, 1);
     expect_false(repeated);
@@ -87,7 +94,8 @@ TARN_TEST(ingest, without_files_makes_no_snapshot)
     int64_t snapshot;
     bool repeated;
     expect_ok(begin(&f, "k", TARN_LOAD_AUTO, "u", 1, &ingest));
-    expect_ok(tarn_service_ingest_commit(t->op, &f.service, &ingest, NULL, 0, &snapshot, &repeated));
+    expect_ok(
+        tarn_service_ingest_commit(t->op, &f.service, &ingest, NULL, 0, &snapshot, &repeated));
     expect_int(snapshot, 0);
     tarn_service_ingest_end(&f.service, &ingest, false);
 }
@@ -100,10 +108,12 @@ TARN_TEST(ingest, that_is_refused_leaves_no_file)
     int64_t snapshot;
     bool repeated;
     expect_ok(begin(&f, "k", TARN_LOAD_AUTO, "", BATCH, &ingest));
-    struct tarn_slice files[] = {fixture_file(&f, "k", "data-a", 1, 3), fixture_file(&f, "k", "data-b", 1, 3)};
+    struct tarn_slice files[] = {fixture_file(&f, "k", "data-a", 1, 3),
+                                 fixture_file(&f, "k", "data-b", 1, 3)};
     expect_ok(tarn_store_remove(f.inner, t->op, "db.db/k/bucket-0/data-b"));
-    expect_status(tarn_service_ingest_commit(t->op, &f.service, &ingest, files, 2, &snapshot, &repeated),
-                  TARN_FILE_MISSING, "data-b");
+    expect_status(
+        tarn_service_ingest_commit(t->op, &f.service, &ingest, files, 2, &snapshot, &repeated),
+        TARN_FILE_MISSING, "data-b");
     expect_false(fixture_has(&f, "db.db/k/bucket-0/data-a"));
     tarn_service_ingest_end(&f.service, &ingest, false);
 }
@@ -118,8 +128,9 @@ TARN_TEST(ingest, into_a_table_that_was_dropped_leaves_no_file)
     expect_ok(begin(&f, "k", TARN_LOAD_AUTO, "", BATCH, &ingest));
     expect_ok(tarn_service_drop_table(t->op, &f.service, fixture_ref("k"), false));
     struct tarn_slice file = fixture_file(&f, "k", "data-a", 1, 3);
-    expect_status(tarn_service_ingest_commit(t->op, &f.service, &ingest, &file, 1, &snapshot, &repeated),
-                  TARN_TABLE_NOT_FOUND, "");
+    expect_status(
+        tarn_service_ingest_commit(t->op, &f.service, &ingest, &file, 1, &snapshot, &repeated),
+        TARN_TABLE_NOT_FOUND, "");
     expect_false(fixture_has(&f, "db.db/k/bucket-0/data-a"));
     tarn_service_ingest_end(&f.service, &ingest, false);
 }
@@ -144,12 +155,14 @@ TARN_TEST(ingest, whose_outcome_is_unknown_keeps_its_files)
     bool repeated;
     expect_ok(begin(&f, "k", TARN_LOAD_AUTO, "u", 1, &ingest));
     struct tarn_slice file = fixture_file(&f, "k", "data-a", 1, 3);
-    struct tarn_fault_rule rule = {"put_if_absent", "snapshot/snapshot-1", 0, 0, TARN_FAULT_UNKNOWN, 0};
+    struct tarn_fault_rule rule = {
+        "put_if_absent", "snapshot/snapshot-1", 0, 0, TARN_FAULT_UNKNOWN, 0};
     tarn_store_faulty_add(f.store, &rule);
     atomic_bool stop = false;
     pthread_t clock;
     pthread_create(&clock, NULL, hurry, &stop);
-    struct tarn_status *s = tarn_service_ingest_commit(t->op, &f.service, &ingest, &file, 1, &snapshot, &repeated);
+    struct tarn_status *s =
+        tarn_service_ingest_commit(t->op, &f.service, &ingest, &file, 1, &snapshot, &repeated);
     atomic_store(&stop, true);
     pthread_join(clock, NULL);
     tarn_clock_fake(-1);
@@ -157,7 +170,8 @@ TARN_TEST(ingest, whose_outcome_is_unknown_keeps_its_files)
     expect_true(fixture_has(&f, "db.db/k/bucket-0/data-a"));
     /* The store is well again: asked with the same identity, it is answered. */
     tarn_store_faulty_clear(f.store);
-    expect_ok(tarn_service_ingest_commit(t->op, &f.service, &ingest, &file, 1, &snapshot, &repeated));
+    expect_ok(
+        tarn_service_ingest_commit(t->op, &f.service, &ingest, &file, 1, &snapshot, &repeated));
     expect_int(snapshot, 1);
     expect_true(fixture_has(&f, "db.db/k/bucket-0/data-a"));
     tarn_service_ingest_end(&f.service, &ingest, false);
@@ -172,8 +186,9 @@ TARN_TEST(ingest, of_an_unpackable_entry_is_refused)
     bool repeated;
     expect_ok(begin(&f, "k", TARN_LOAD_AUTO, "u", 1, &ingest));
     struct tarn_slice nonsense = S("nonsense");
-    expect_status(tarn_service_ingest_commit(t->op, &f.service, &ingest, &nonsense, 1, &snapshot, &repeated),
-                  TARN_MANIFEST_MALFORMED, "");
+    expect_status(
+        tarn_service_ingest_commit(t->op, &f.service, &ingest, &nonsense, 1, &snapshot, &repeated),
+        TARN_MANIFEST_MALFORMED, "");
     tarn_service_ingest_end(&f.service, &ingest, false);
 }
 
@@ -193,21 +208,25 @@ TARN_TEST(scan, names_the_schemas_that_its_files_need)
     bool repeated;
     expect_ok(begin(&f, "k", TARN_LOAD_AUTO, "", BATCH, &ingest));
     struct tarn_slice file = fixture_file(&f, "k", "data-a", 1, 3);
-    expect_ok(tarn_service_ingest_commit(t->op, &f.service, &ingest, &file, 1, &snapshot, &repeated));
+    expect_ok(
+        tarn_service_ingest_commit(t->op, &f.service, &ingest, &file, 1, &snapshot, &repeated));
     tarn_service_ingest_end(&f.service, &ingest, false);
     struct tarn_schema_change change = {.kind = TARN_CHANGE_ADD_COLUMN, .field = {.name = S("w")}};
     const char *type = "STRING";
     struct tarn_table_facts facts;
-    expect_ok(tarn_service_alter_table(t->op, &f.service, fixture_ref("k"), &change, &type, 1, &facts));
+    expect_ok(
+        tarn_service_alter_table(t->op, &f.service, fixture_ref("k"), &change, &type, 1, &facts));
 
-    expect_ok(tarn_service_scan_begin(t->op, &f.service, fixture_ref("k"), NOW, S("id = 2"), &scan));
+    expect_ok(
+        tarn_service_scan_begin(t->op, &f.service, fixture_ref("k"), NOW, S("id = 2"), &scan));
     expect_int(scan.snapshot_id, 1);
     expect_int(scan.split_count, 1);
     expect_int(scan.splits[0].file_count, 1);
     expect_int(scan.description.schema_count, 2);
     expect_int(scan.description.schema_id, 1);
     expect_str(scan.description.path, "db.db/k");
-    tarn_service_stream_end(&f.service, scan.worker_id, true); /* it broke: that worker is forgotten */
+    tarn_service_stream_end(&f.service, scan.worker_id,
+                            true); /* it broke: that worker is forgotten */
     struct tarn_server_status status;
     expect_ok(tarn_service_status(t->op, &f.service, &status));
     expect_int(status.worker_count, 0);
