@@ -142,6 +142,18 @@ static inline int tarn_merge__keys_compare(const struct tarn_merge_keys *a, uint
     return tarn_merge__keys_compare_rest(a, i, b, j);
 }
 
+/* --- order.c --- */
+struct tarn_merge_order { /* zeroes to begin with */
+    bool broken;             /* some key did not rise above the one before: for good */
+    struct tarn_batch *batch; /* the last one */
+    struct tarn_merge_keys keys;
+};
+/* Takes the next batch into account. */
+TARN_MUST struct tarn_status *tarn_merge__order_follow(struct tarn_merge_order *order,
+                                                       const struct tarn_merge_key_spec *spec,
+                                                       struct tarn_batch *batch);
+void tarn_merge__order_drop(struct tarn_merge_order *order);
+
 /* --- filter.c --- */
 struct tarn_merge_filter;
 /* `columns[i]` is the place of schema column i in the batches (-1: not there, and not looked at). */

@@ -5,6 +5,9 @@
  *         -> keyed:  buffer full -> each bucket sorted into a spilled run; finish merges spills and memory
  *         -> append: buffer full -> each bucket's rows to its file, in order of arrival
  *
+ * Keyed rows of one bucket that come in key order are written as they come, a little buffered: nothing is spilled,
+ * and memory stays small. Where the order breaks, that file ends and the rest goes the usual way.
+ *
  * Batches aren't copied when they come: a bucket only remembers which of their rows are its own, and
  * they are let go of when all buckets have been written. Sequence numbers are asked for then, so that
  * what a bucket writes at once is numbered in order of arrival.
@@ -13,6 +16,7 @@
 
 #define SPILL_RUNS_MAX 64      /* then they are written as files, so that a merge stays narrow */
 #define OPEN_FILES_MAX 16      /* append tables: with more buckets, files end with each flush */
+#define STREAM_BUFFER ((int64_t)12 << 20) /* rows in key order: held so long before they are written */
 #define APPEND_BUFFER ((int64_t)32 << 20) /* nothing is gained by keeping more rows that aren't sorted */
 #define ROW_OVERHEAD 48        /* of sorting: place, item twice, prefix */
 
@@ -39,6 +43,8 @@ struct tarn_table_writer {
     uint32_t *targets;            /* of a batch's rows */
     size_t target_capacity;
     struct tarn_merge_spill *spill;
+    struct tarn_merge_order in_order;
+    struct tarn_merge_roll *stream; /* the file that rows in order go to; NULL: none yet */
     struct tarn_merge_entries entries;
     bool finished, failed;
 };
@@ -436,6 +442,44 @@ static struct tarn_status *finish_bucket(struct tarn_table_writer *writer, struc
     return s;
 }
 
+/* Rows so far are one bucket's and in order: those in memory go to the file that is open. */
+static struct tarn_status *stream_out(struct tarn_table_writer *writer, struct tarn_op *op)
+{
+    TARN_OWN(chunk_keys_drop) struct chunk_keys all = {0};
+    struct tarn_merge_buffer_spec spec;
+    TARN_OWN(tarn_merge__input_drop) struct tarn_merge_input *input = NULL;
+
+    if (writer->buckets[0].row_count == 0)
+        return TARN_OK; /* deletes that are ignored */
+    TARN_TRY(build_keys(writer, &all));
+    TARN_TRY(sort_bucket(writer, op, &all, 0, &spec, &input));
+    if (writer->stream == NULL)
+        writer->stream = new_roll(writer, 0);
+    return drain_input(input, op, writer->stream);
+}
+
+static struct tarn_status *end_stream(struct tarn_table_writer *writer, struct tarn_op *op)
+{
+    if (writer->stream == NULL)
+        return TARN_OK;
+    TARN_TRY(tarn_merge__roll_cut(writer->stream, op));
+    tarn_merge__roll_free(tarn_move(writer->stream));
+    return TARN_OK;
+}
+
+/* Notices whether rows still come in order. If not, the file ends: what is in memory is newer than all of it, and is
+ * numbered later. */
+static struct tarn_status *follow_order(struct tarn_table_writer *writer, struct tarn_op *op,
+                                        struct tarn_batch *chunk)
+{
+    if (writer->in_order.broken)
+        return TARN_OK;
+    TARN_TRY(tarn_merge__order_follow(&writer->in_order, &writer->key, chunk));
+    if (tarn_merge__assign_count(writer->assign) > 1)
+        writer->in_order.broken = true;
+    return writer->in_order.broken ? end_stream(writer, op) : TARN_OK;
+}
+
 /* Everything, spilled or in memory, becomes level-0 files. */
 static struct tarn_status *write_keyed(struct tarn_table_writer *writer, struct tarn_op *op)
 {
@@ -565,10 +609,18 @@ static struct tarn_status *add_batch(struct tarn_table_writer *writer, struct ta
     keep_rows(writer, kinds, n);
     writer->held_bytes += tarn_batch_size(chunk);
     writer->held_rows += n;
+    if (writer->layout.keyed)
+        TARN_TRY(follow_order(writer, op, chunk));
+    bool ordered = writer->layout.keyed && !writer->in_order.broken;
+    if (ordered)
+        limit = TARN_MIN(limit, STREAM_BUFFER);
     if (writer->held_bytes + writer->held_rows * ROW_OVERHEAD < limit &&
         writer->held_rows < INT32_MAX)
         return TARN_OK;
-    TARN_TRY(writer->layout.keyed ? spill_all(writer, op) : append_all(writer, op, false));
+    if (ordered)
+        TARN_TRY(stream_out(writer, op));
+    else
+        TARN_TRY(writer->layout.keyed ? spill_all(writer, op) : append_all(writer, op, false));
     forget_chunks(writer);
     return TARN_OK;
 }
@@ -615,7 +667,12 @@ struct tarn_status *tarn_table_writer_finish(struct tarn_table_writer *writer, s
     if (writer->failed)
         return tarn_status_new(TARN_INTERNAL, "the writer has failed before");
     writer->failed = true; /* unless all goes well */
-    TARN_TRY(writer->layout.keyed ? write_keyed(writer, op) : append_all(writer, op, true));
+    if (writer->stream != NULL) {
+        TARN_TRY(stream_out(writer, op));
+        TARN_TRY(end_stream(writer, op));
+    } else {
+        TARN_TRY(writer->layout.keyed ? write_keyed(writer, op) : append_all(writer, op, true));
+    }
     forget_chunks(writer);
     copy_entries(writer, arena, entries, count);
     writer->finished = true;
@@ -628,6 +685,8 @@ void tarn_table_writer_free(struct tarn_table_writer *writer)
     if (writer == NULL)
         return;
     forget_chunks(writer);
+    tarn_merge__order_drop(&writer->in_order);
+    tarn_merge__roll_free(writer->stream);
     for (size_t i = 0; i < writer->bucket_count; i++) {
         tarn_merge__roll_free(writer->buckets[i].roll);
         free(writer->buckets[i].spills);
