@@ -269,6 +269,40 @@ TARN_TEST(queue, tries_again_with_back_off)
     expect_ok(report(&h, h.worker, &again, &snapshot));
 }
 
+TARN_TEST(queue, takes_back_at_once_what_a_dead_worker_held)
+{
+    TARN_OWN(house_fini) struct house h;
+    house_init(&h, t, 60000, false);
+    load(&h, 2);
+    order_full(&h);
+    struct tarn_worker_info info = {.name = "host-4242", .address = "127.0.0.1:3", .version = "1", .slots = 1, .local = true};
+    const char *id;
+    expect_ok(tarn_maintain_register(t->op, h.maintain, &info, &id));
+    struct tarn_task task = take(&h, id, 1000);
+    tarn_maintain_worker_ended(h.maintain, 242); /* somebody else's */
+    expect_str(job_state(&h, task.id), "leased");
+    tarn_maintain_worker_ended(h.maintain, 4242);
+    expect_str(job_state(&h, task.id), "queued");
+    int64_t snapshot;
+    expect_status(report(&h, id, &task, &snapshot), TARN_LEASE_LOST, "not leased");
+    struct tarn_task again = take(&h, h.worker, 10000);
+    expect_int(again.id, task.id);
+    expect_ok(report(&h, h.worker, &again, &snapshot));
+}
+
+TARN_TEST(queue, a_broken_file_is_not_tried_again)
+{
+    TARN_OWN(house_fini) struct house h;
+    house_init(&h, t, 60000, false);
+    load(&h, 2);
+    order_full(&h);
+    struct tarn_task task = take(&h, h.worker, 1000);
+    struct tarn_report r = {.lease = {task.id, task.token}, .failure = TARN_DATA_FILE_MALFORMED, .failure_message = S("f0")};
+    int64_t snapshot;
+    expect_ok(tarn_maintain_report(t->op, h.maintain, h.worker, &r, &snapshot));
+    expect_str(job_state(&h, task.id), "failed");
+}
+
 TARN_TEST(queue, an_unknown_worker_is_told_to_register)
 {
     TARN_OWN(house_fini) struct house h;
