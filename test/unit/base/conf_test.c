@@ -158,7 +158,7 @@ TARN_TEST(conf, prints_what_loads_to_the_same)
     expect_ok(tarn_conf_set(a, "warehouse.uri=file:///x"));
     expect_ok(tarn_conf_set(a, "worker.memory=2 gb"));
     tarn_conf_print(a, &first);
-    expect_contains(tarn_buf_cstr(&first), "[worker]\ncount = -1\nmemory = 2 gb\n");
+    expect_contains(tarn_buf_cstr(&first), "[worker]\ncount = -1\nprogram =\nmemory = 2 gb\n");
     expect_ok(tarn_conf_load_text(b, "printed", tarn_buf_slice(&first)));
     tarn_conf_print(b, &second);
     expect_str(tarn_buf_cstr(&second), tarn_buf_cstr(&first));
