@@ -204,6 +204,48 @@ def rolled_back():
     all_see(table, shape, shape.states()[2], "after a load on the rolled back table")
 
 
+def expired_by_java():
+    """Snapshots that Java expires are gone here, too; the latest is as it was, also after a restart from nothing."""
+    shape = SHAPES["pk_part1"]
+    table = "m.expired"
+    tarn.tarn("table", "create", table, *shape.create_words())
+    ids = [load(table, shape, c, "jsonl") for c in shape.commits]
+    tarn.tarn("compact", table, "--full", "--wait")
+    last = tarn.json("snapshots", table)[-1]["id"]  # each partition's compaction made one
+    java.ask("expire", table, last - ids[-1] + 1)
+    equal([s["id"] for s in tarn.json("snapshots", table)], list(range(ids[-1], last + 1)), "snapshots")
+    said = tarn.tarn("scan", table, "--snapshot", ids[0], ok=False).error
+    check(str(ids[0]) in said and "Parquet" not in said and ".parquet" not in said, f"the refusal: {said}")
+    all_see(table, shape, shape.states()[-1], "after java's expiry")
+    new = load(table, shape, shape.commits[0], "jsonl")
+    more = Shape(shape.name, shape.columns, [*shape.commits, shape.commits[0]], shape.pk, shape.part)
+    all_see(table, shape, more.states()[-1], "after a load on top")
+    history(table, shape, [ids[-1], new], [shape.states()[-1], more.states()[-1]])
+
+
+def many_files():
+    """Files roll at the target size; a compaction makes runs of many files, which Java reads as they lie."""
+    table = "t.many"
+    types = [("id", "BIGINT NOT NULL"), ("v", "STRING"), ("n", "INT")]
+    tarn.tarn("table", "create", table, "--columns", "id BIGINT NOT NULL, v STRING, n INT", "--primary-key", "id",
+              "--option", "bucket=2", "--option", "target-file-size=128 kb", "--option", "write-buffer-size=256 kb")
+    want = {}
+    for c in range(3):
+        rows = {i: (i, f"{c} {i * 2654435761 % 4294967296:x}", c) for i in range(c * 5000, 20000 + c * 5000)}
+        lab.write("many.jsonl", "".join(f'{{"id": {i}, "v": "{v}", "n": {n}}}\n' for i, v, n in rows.values()))
+        tarn.tarn("load", table, lab.path("many.jsonl"))
+        want.update(rows)
+    want = collections.Counter(want.values())
+    for when in ("loaded", "compacted"):
+        same_rows(tarn.scan(table, types=types), want, f"tarn, {when}")
+        same_rows(java.rows(table, types=types), want, f"java, {when}")
+        same_rows(python.rows(table, types=types), want, f"python, {when}")
+        if when == "loaded":
+            tarn.tarn("compact", table, "--full", "--wait")
+    files = tarn.json("files", table)
+    check(len(files) >= 4 and all(f["level"] > 0 for f in files), f"{len(files)} files, all above level 0")
+
+
 def evolved_by_java():
     """Options that Java alters are seen and obeyed."""
     shape = Shape("opt", {"k": "INT", "v": "STRING"}, [add([{"k": 1, "v": "a"}])], pk=["k"], bucket=1)
@@ -336,6 +378,8 @@ def main():
     for name in ("ap_bucket", "pk_all", "pk_part1", "pk_part4", "pk_keys", "pk_seq", "pk_seq_desc", "pk_ignore", "pk_thin"):
         lab.run(f"java and tarn take turns in {name}", in_turns, SHAPES[name])
     lab.run("java rolls back", rolled_back)
+    lab.run("java expires snapshots", expired_by_java)
+    lab.run("files that roll", many_files)
     lab.run("java alters options", evolved_by_java)
     lab.run("java drops and makes again", dropped_by_java)
     for name in ("ap_all", "ap_bucket", "pk_all", "pk_part1", "pk_part4"):

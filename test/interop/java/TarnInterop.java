@@ -13,6 +13,7 @@ import org.apache.paimon.data.InternalRow;
 import org.apache.paimon.data.Timestamp;
 import org.apache.paimon.disk.IOManager;
 import org.apache.paimon.manifest.BucketEntry;
+import org.apache.paimon.options.ExpireConfig;
 import org.apache.paimon.options.Options;
 import org.apache.paimon.reader.RecordReader;
 import org.apache.paimon.reader.RecordReaderIterator;
@@ -53,6 +54,7 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.Paths;
+import java.time.Duration;
 import java.time.LocalDate;
 import java.time.LocalDateTime;
 import java.time.LocalTime;
@@ -75,6 +77,7 @@ import java.util.Map;
  *   set     DB.TABLE k=v...                  alters options
  *   drop    DB.TABLE
  *   rollback DB.TABLE SNAPSHOT               back to that snapshot, those after it are gone
+ *   expire  DB.TABLE N                       keeps the last N snapshots
  *   race    DB.TABLE A.jsonl B.jsonl         two writers open at the same time; A commits first
  *   retype  DB.TABLE COLUMN TYPE             alters a column's type (blanks in it as _)
  *   rename  DB.TABLE COLUMN NEW
@@ -135,6 +138,12 @@ public class TarnInterop {
             case "rollback":
                 ((FileStoreTable) catalog.getTable(id)).rollbackTo(Long.parseLong(w[2]));
                 return Long.parseLong(w[2]);
+            case "expire":
+                int keep = Integer.parseInt(w[2]);
+                return ((FileStoreTable) catalog.getTable(id)).newExpireSnapshots()
+                        .config(ExpireConfig.builder().snapshotRetainMin(keep).snapshotRetainMax(keep)
+                                .snapshotTimeRetain(Duration.ZERO).build())
+                        .expire();
             case "race":
                 return race(catalog.getTable(id), Paths.get(w[2]), Paths.get(w[3]));
             case "retype":
