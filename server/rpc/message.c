@@ -12,13 +12,16 @@
 struct budget {
     struct tarn_arena *arena;
     size_t left;
+    bool exceeded;
 };
 
 static void *take(void *arg, size_t size)
 {
     struct budget *budget = arg;
-    if (size > budget->left)
+    if (size > budget->left) {
+        budget->exceeded = true;
         return NULL;
+    }
     budget->left -= size;
     return tarn_arena_alloc(budget->arena, size);
 }
@@ -81,10 +84,10 @@ static struct tarn_status *check_message(const ProtobufCMessage *message, int de
 struct tarn_status *tarn_rpc__unpack(struct tarn_op *op, const ProtobufCMessageDescriptor *type,
                                      struct tarn_slice bytes, void **out)
 {
-    struct budget budget = {op->arena, BUDGET_BASE + bytes.size * BUDGET_PER_BYTE};
+    struct budget budget = {op->arena, BUDGET_BASE + bytes.size * BUDGET_PER_BYTE, false};
     ProtobufCAllocator allocator = {take, give, &budget};
     ProtobufCMessage *message = protobuf_c_message_unpack(type, &allocator, bytes.size, bytes.data);
-    if (message == NULL && budget.left < BUDGET_BASE / 2)
+    if (message == NULL && budget.exceeded)
         return tarn_status_new(TARN_TOO_LARGE, "the request holds too many parts for its size");
     if (message == NULL)
         return tarn_status_new(TARN_INVALID_ARGUMENT, "the request is no %s", type->name);

@@ -401,7 +401,7 @@ def table_cases(daemon, client):
     def a_bomb_of_empty_parts():
         bomb = t.CommitRequest(table=ref("db", "k"), commit_user="u").SerializeToString() + b"\x22\x00" * 4000000
         raw = client.channel.unary_unary("/tarn.v1.TableService/Commit")
-        assert reason(raw, bomb) in ("TOO_LARGE", "INVALID_ARGUMENT")
+        expect(reason(raw, bomb), "TOO_LARGE")
         expect(reason(raw, b"\xff\xff\xff"), "INVALID_ARGUMENT")
         bad_text = b"\x12\x02\xff\xfe"
         expect(reason(raw, bad_text), "INVALID_ARGUMENT")
@@ -758,7 +758,27 @@ def restart_cases():
         fails("server.treads", other, "server.treads=1")
         expect(daemon.stop(), 0)
 
-    for fn in (what_was_committed_is_there_again, refuses_in_one_line):
+    def arguments():
+        def run(*arguments):
+            r = subprocess.run([os.path.join(BIN, "tarnd"), *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                               timeout=30, cwd=WORK, env={**os.environ, "TARN_LOG_LEVEL": "warn"})
+            return r.returncode, r.stdout.decode(), r.stderr.decode()
+        code, out, _ = run("--version")
+        expect((code, out.split()[0]), (0, "tarnd"))
+        code, out, _ = run("--help")
+        assert code == 0 and "--check-config" in out
+        path = os.path.join(WORK, "some.conf")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write("[log]\nlevel = debug\n[commit]\nretries = 3\n[worker]\ncount = 1\n")
+        code, out, _ = run("-c", path, "--set", "worker.count=5", "--check-config")
+        lines = [x.replace(" ", "") for x in out.splitlines()]
+        assert code == 0 and {"level=warn", "retries=3", "count=5"} <= set(lines), out
+        expect(run("--nonsense")[0], 2)
+        expect(run("nonsense")[0], 2)
+        code, _, err = run("-c", path, "--set", "worker.count=-2", "--check-config")
+        assert code == 1 and "worker.count = -2" in err, err
+
+    for fn in (what_was_committed_is_there_again, refuses_in_one_line, arguments):
         case(fn)
 
 
