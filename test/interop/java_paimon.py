@@ -385,6 +385,7 @@ def main():
     for name in ("ap_all", "ap_bucket", "pk_all", "pk_part1", "pk_part4"):
         lab.run(f"pypaimon writes {name}", from_python, SHAPES[name])
     lab.run("a deleted state directory", state_deleted)
+    lab.run("SIGTERM", tarn.stop)
     return lab.done()
 
 

@@ -535,6 +535,7 @@ def main():
     tarn.tarn("db", "create", "k")
     for name, f in CASES:
         lab.run(name, f)
+    lab.run("SIGTERM", tarn.stop)
     return lab.done()
 
 

@@ -148,6 +148,13 @@ class Daemon:
             f.seek(self.log_from)
             return f.read().decode("utf-8", "replace")
 
+    def reports(self):
+        """What sanitizers and assertions said, of it and its workers."""
+        if not os.path.exists(self.log):
+            return []
+        with open(self.log, "rb") as f:
+            return re.findall(r".*(?:AddressSanitizer|LeakSanitizer|runtime error:|assertion|Assertion).*", f.read().decode("utf-8", "replace"))
+
     def workers(self):
         return children(self.process.pid)
 
@@ -280,8 +287,9 @@ class Lab:
         return path
 
     def done(self):
-        orphans = []
+        orphans, reports = [], []
         for d in self.started:
+            reports += d.reports()
             orphans += d.orphans
             d.orphans = []
             if d.process is not None and d.process.poll() is None:
@@ -292,6 +300,9 @@ class Lab:
                     kill(w)
         for p in self.peers:
             p.close()
+        if reports:
+            self.failed += 1
+            print(f"FAILED no assertion or sanitizer speaks in the logs: {reports[0]}")
         if orphans:
             self.failed += 1
             print(f"FAILED no worker outlives its daemon: {len(orphans)} did, by more than 10 s")
