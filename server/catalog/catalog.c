@@ -246,8 +246,10 @@ static struct tarn_status *still_here(struct tarn_op *op, struct tarn_catalog *c
     return TARN_OK;
 }
 
-static struct tarn_status *find_or_adopt(struct tarn_op *op, struct tarn_catalog *catalog, struct tarn_slice database,
-                                         struct tarn_slice name, struct tarn_table **out)
+/* Nobody creates, drops or moves meanwhile: `change` is held. */
+static struct tarn_status *find_again(struct tarn_op *op, struct tarn_catalog *catalog,
+                                      struct tarn_slice database, struct tarn_slice name,
+                                      struct tarn_table **out)
 {
     *out = tarn_catalog__known(catalog, database, name);
     if (*out != NULL) {
@@ -264,8 +266,25 @@ static struct tarn_status *find_or_adopt(struct tarn_op *op, struct tarn_catalog
         tarn_table_drop_ref(out);
         TARN_TRY(s);
     }
+    return tarn_catalog__adopt(op, catalog, database, name, out);
+}
+
+static struct tarn_status *find_or_adopt(struct tarn_op *op, struct tarn_catalog *catalog,
+                                         struct tarn_slice database, struct tarn_slice name,
+                                         struct tarn_table **out)
+{
+    *out = tarn_catalog__known(catalog, database, name);
+    if (*out != NULL) {
+        bool here = false;
+        struct tarn_status *s = still_here(op, catalog, *out, &here);
+        if (s == TARN_OK && here)
+            return TARN_OK;
+        tarn_table_drop_ref(out);
+        TARN_TRY(s);
+    }
+    /* Not known, or gone from its place: which of these is told where no rename is half done. */
     pthread_mutex_lock(&catalog->change);
-    struct tarn_status *s = tarn_catalog__adopt(op, catalog, database, name, out);
+    struct tarn_status *s = find_again(op, catalog, database, name, out);
     pthread_mutex_unlock(&catalog->change);
     return s;
 }
@@ -422,8 +441,7 @@ static struct tarn_status *move_table(struct tarn_op *op, struct tarn_catalog *c
     TARN_TRY(is_table(op, catalog, to_path, &there));
     if (there)
         return tarn_status_new(TARN_TABLE_EXISTS, "table %s exists", full_name(op, to_database, to_name));
-    TARN_TRY(tarn_store_move_folder(catalog->env->store, op, tarn_table_path(table), to_path));
-    TARN_TRY(tarn_table_moved(op, table, to_path, full_name(op, to_database, to_name)));
+    TARN_TRY(tarn_table_move(op, table, to_path, full_name(op, to_database, to_name)));
     tarn_catalog__remember(catalog, to_database, to_name, table);
     TARN_OWN(tarn_buf_drop) struct tarn_buf key = {0};
     name_key(database, name, &key);

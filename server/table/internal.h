@@ -7,7 +7,9 @@
  *               so that a plan sees one state of LIVE and REMOVED
  *   mailbox     head, open_attempt, and every write to the table's folder and index
  *   sequence_lock  the blocks of sequence numbers
- * Order of locks: mailbox, index_lock, sequence_lock, lock.
+ *   place       held for reading by operations that go to the folder outside the mailbox (they nest), for writing
+ *               while the folder moves: nobody meets half a rename
+ * Order of locks: place, mailbox, index_lock, sequence_lock, lock.
  */
 #ifndef TARN_TABLE_INTERNAL_H
 #define TARN_TABLE_INTERNAL_H
@@ -64,6 +66,7 @@ struct tarn_table {
     struct tarn_pending_commit *pending_first, **pending_last;
     int64_t looked_ms;              /* monotonic */
 
+    pthread_rwlock_t place;         /* read by whoever is in the folder, written by a move */
     pthread_rwlock_t index_lock;
     pthread_mutex_t sequence_lock;
 
@@ -71,7 +74,12 @@ struct tarn_table {
     struct tarn_attempt attempt;
 };
 
-/* --- names (names.c) --- */
+/* --- being in the folder (table.c) ---
+ *   TARN_OWN(tarn_table__leave) TARN_UNUSED pthread_rwlock_t *place = tarn_table__enter(table); */
+pthread_rwlock_t *tarn_table__enter(struct tarn_table *table);
+void tarn_table__leave(pthread_rwlock_t **place);
+
+/* --- names (discover.c) --- */
 /* Keys in the store, in the op's arena: <table>/snapshot/snapshot-7 and the like. */
 const char *tarn_table__key(struct tarn_op *op, struct tarn_table *table, const char *format, ...)
     TARN_PRINTF(3, 4);

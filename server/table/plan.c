@@ -420,6 +420,7 @@ static struct tarn_status *choose_schema(struct planner *p, const struct tarn_ta
 struct tarn_status *tarn_table_plan(struct tarn_op *op, struct tarn_table *table,
                                     const struct tarn_plan_request *request, struct tarn_plan *out)
 {
+    TARN_OWN(tarn_table__leave) TARN_UNUSED pthread_rwlock_t *place = tarn_table__enter(table);
     int64_t begun = tarn_clock_mono_ns();
     memset(out, 0, sizeof *out);
     struct planner p = {.op = op, .table = table, .request = request, .plan = out, .wanted_bucket_of = -1};

@@ -15,6 +15,7 @@ struct tarn_status *tarn_table_open(struct tarn_op *op, const struct tarn_table_
     pthread_mutex_init(&table->lock, NULL);
     pthread_mutex_init(&table->sequence_lock, NULL);
     pthread_rwlock_init(&table->index_lock, NULL);
+    pthread_rwlock_init(&table->place, NULL);
     table->pending_last = &table->pending_first;
     table->mailbox = tarn_mailbox_new(env->exec, name);
     TARN_TRY(tarn_table__refresh(op, table)); /* nobody else has it yet: as good as in its mailbox */
@@ -37,6 +38,7 @@ void tarn_table_unref(struct tarn_table *table)
     tarn_buf_drop(&table->attempt.json);
     tarn_table_view_unref(table->view == NULL ? NULL : &table->view->view);
     pthread_rwlock_destroy(&table->index_lock);
+    pthread_rwlock_destroy(&table->place);
     pthread_mutex_destroy(&table->sequence_lock);
     pthread_mutex_destroy(&table->lock);
     tarn_arena_free(table->names);
@@ -220,6 +222,7 @@ static void run_look(void *arg)
 
 struct tarn_status *tarn_table_look(struct tarn_op *op, struct tarn_table *table, const struct tarn_table_view **out)
 {
+    TARN_OWN(tarn_table__leave) TARN_UNUSED pthread_rwlock_t *place = tarn_table__enter(table);
     TARN_TRY(tarn_table__check_here(table));
     if (!looked_lately(table)) {
         struct look_job job = {op, table, TARN_OK};
@@ -237,40 +240,62 @@ struct tarn_status *tarn_table_look(struct tarn_op *op, struct tarn_table *table
 /* --- the end of a table, and its moves --- */
 
 struct end_job {
+    struct tarn_op *op;
     struct tarn_table *table;
-    const char *path, *name;   /* a move; NULL: the end */
-    bool forget;
+    const char *path, *name;   /* a move */
+    bool forget;               /* the end */
     struct tarn_status *status;
 };
 
-static void run_end(void *arg)
+static void run_retire(void *arg)
 {
     struct end_job *job = arg;
-    struct tarn_table *table = job->table;
-    pthread_mutex_lock(&table->lock);
-    if (job->path != NULL) {
-        table->path = tarn_arena_str(table->names, tarn_slice_str(job->path));
-        table->name = tarn_arena_str(table->names, tarn_slice_str(job->name));
-    } else {
-        table->gone = TARN_TABLE_NOT_FOUND;
-    }
-    pthread_mutex_unlock(&table->lock);
+    pthread_mutex_lock(&job->table->lock);
+    job->table->gone = TARN_TABLE_NOT_FOUND;
+    pthread_mutex_unlock(&job->table->lock);
     if (job->forget)
-        job->status = tarn_table__index_clear(table, true);
+        job->status = tarn_table__index_clear(job->table, true);
 }
 
 struct tarn_status *tarn_table_retire(struct tarn_op *op, struct tarn_table *table, bool forget)
 {
-    struct end_job job = {table, NULL, NULL, forget, TARN_OK};
-    tarn_mailbox_call(table->mailbox, run_end, &job);
+    struct end_job job = {.op = op, .table = table, .forget = forget};
+    tarn_mailbox_call(table->mailbox, run_retire, &job);
     return job.status;
 }
 
-struct tarn_status *tarn_table_moved(struct tarn_op *op, struct tarn_table *table, const char *path, const char *name)
+static void run_move(void *arg)
 {
-    struct end_job job = {table, path, name, false, TARN_OK};
-    tarn_mailbox_call(table->mailbox, run_end, &job);
+    struct end_job *job = arg;
+    struct tarn_table *table = job->table;
+    job->status = tarn_store_move_folder(table->env->store, job->op, table->path, job->path);
+    if (job->status != TARN_OK)
+        return;
+    pthread_mutex_lock(&table->lock);
+    table->path = tarn_arena_str(table->names, tarn_slice_str(job->path));
+    table->name = tarn_arena_str(table->names, tarn_slice_str(job->name));
+    pthread_mutex_unlock(&table->lock);
+}
+
+struct tarn_status *tarn_table_move(struct tarn_op *op, struct tarn_table *table, const char *path, const char *name)
+{
+    struct end_job job = {.op = op, .table = table, .path = path, .name = name};
+    /* Before the mailbox: those that are in the folder now may still need it to look. */
+    pthread_rwlock_wrlock(&table->place);
+    tarn_mailbox_call(table->mailbox, run_move, &job);
+    pthread_rwlock_unlock(&table->place);
     return job.status;
+}
+
+pthread_rwlock_t *tarn_table__enter(struct tarn_table *table)
+{
+    pthread_rwlock_rdlock(&table->place);
+    return &table->place;
+}
+
+void tarn_table__leave(pthread_rwlock_t **place)
+{
+    pthread_rwlock_unlock(*place);
 }
 
 /* --- schemas --- */
@@ -278,6 +303,7 @@ struct tarn_status *tarn_table_moved(struct tarn_op *op, struct tarn_table *tabl
 struct tarn_status *tarn_table_schema(struct tarn_op *op, struct tarn_table *table, int64_t id,
                                       const struct tarn_schema **out)
 {
+    TARN_OWN(tarn_table__leave) TARN_UNUSED pthread_rwlock_t *place = tarn_table__enter(table);
     TARN_TRY(tarn_table__check_here(table));
     struct tarn_schema *schema = tarn_arena_calloc(op->arena, 1, sizeof *schema);
     bool found;
@@ -291,6 +317,7 @@ struct tarn_status *tarn_table_schema(struct tarn_op *op, struct tarn_table *tab
 struct tarn_status *tarn_table_schemas(struct tarn_op *op, struct tarn_table *table, const struct tarn_schema ***out,
                                        size_t *count)
 {
+    TARN_OWN(tarn_table__leave) TARN_UNUSED pthread_rwlock_t *place = tarn_table__enter(table);
     TARN_OWN(tarn_table_view_drop) const struct tarn_table_view *view = NULL;
     TARN_TRY(tarn_table_look(op, table, &view));
     const struct tarn_schema **list = tarn_arena_calloc(op->arena, (size_t)view->schema.id + 1, sizeof *list);

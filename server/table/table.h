@@ -48,8 +48,9 @@ const char *tarn_table_name(const struct tarn_table *table); /* "db.t", for mess
 /* The table was dropped or renamed away: every later call fails with TABLE_NOT_FOUND / TABLE_REPLACED.
  * forget: its keys in the state are removed too. */
 TARN_MUST struct tarn_status *tarn_table_retire(struct tarn_op *op, struct tarn_table *table, bool forget);
-/* The table moved to another folder and name (a rename); its uuid and index stay. */
-TARN_MUST struct tarn_status *tarn_table_moved(struct tarn_op *op, struct tarn_table *table, const char *path, const char *name);
+/* Moves the folder to `path` and gives the table another name; its uuid and index stay. */
+TARN_MUST struct tarn_status *tarn_table_move(struct tarn_op *op, struct tarn_table *table,
+                                              const char *path, const char *name);
 
 /* --- what the table is now --- */
 struct tarn_table_view {  /* immutable, counted */

@@ -54,6 +54,7 @@ static struct tarn_status *by_time(struct tarn_op *op, struct tarn_table *table,
 struct tarn_status *tarn_table_snapshot(struct tarn_op *op, struct tarn_table *table, struct tarn_version version,
                                         bool *found, struct tarn_snapshot *out)
 {
+    TARN_OWN(tarn_table__leave) TARN_UNUSED pthread_rwlock_t *place = tarn_table__enter(table);
     TARN_OWN(tarn_table_view_drop) const struct tarn_table_view *view = NULL;
     TARN_TRY(tarn_table_look(op, table, &view));
     *found = true;
@@ -71,6 +72,7 @@ struct tarn_status *tarn_table_snapshot(struct tarn_op *op, struct tarn_table *t
 struct tarn_status *tarn_table_snapshots(struct tarn_op *op, struct tarn_table *table, int64_t from, size_t max,
                                          struct tarn_snapshot **out, size_t *count)
 {
+    TARN_OWN(tarn_table__leave) TARN_UNUSED pthread_rwlock_t *place = tarn_table__enter(table);
     TARN_OWN(tarn_table_view_drop) const struct tarn_table_view *view = NULL;
     TARN_TRY(tarn_table_look(op, table, &view));
     *out = NULL;
@@ -94,6 +96,7 @@ struct tarn_status *tarn_table_manifests(struct tarn_op *op, struct tarn_table *
                                          const struct tarn_snapshot *snapshot, struct tarn_manifest_file **base,
                                          size_t *base_count, struct tarn_manifest_file **delta, size_t *delta_count)
 {
+    TARN_OWN(tarn_table__leave) TARN_UNUSED pthread_rwlock_t *place = tarn_table__enter(table);
     TARN_TRY(tarn_table__check_here(table));
     TARN_TRY(tarn_table__read_list(op, table, snapshot->base_list, op->arena, base, base_count));
     return tarn_table__read_list(op, table, snapshot->delta_list, op->arena, delta, delta_count);

@@ -5,6 +5,8 @@
 #include "catalog/catalog.h"
 #include "test/lib/test.h"
 
+#include <pthread.h>
+
 struct house {
     struct tarn_test *t;
     struct tarn_exec *exec;
@@ -252,4 +254,77 @@ TARN_TEST(owner, one_that_was_replaced_learns_it_before_it_deletes)
     expect_status(tarn_catalog_drop_table(t->op, h.catalog, table), TARN_WAREHOUSE_HELD, "/data/two");
     TARN_OWN(tarn_table_drop_ref) struct tarn_table *still = NULL;
     expect_ok(find(&h, "db", "t", NULL, &still));
+}
+
+/* --- a table that is renamed while it is read --- */
+
+struct reader {
+    struct house *h;
+    struct tarn_slice uuid;
+    atomic_bool stop;
+    int failures, reads;
+};
+
+static void *read_on(void *arg)
+{
+    struct reader *r = arg;
+    while (!atomic_load(&r->stop)) {
+        TARN_OWN(tarn_op_fini) struct tarn_op op;
+        TARN_OWN(tarn_table_drop_ref) struct tarn_table *table = NULL;
+        tarn_op_init(&op);
+        struct tarn_plan_request request = {.version = {TARN_SNAPSHOT_NONE, TARN_SNAPSHOT_NONE}};
+        struct tarn_plan plan;
+        struct tarn_status *s = tarn_catalog_table_by_uuid(&op, r->h->catalog, r->uuid, &table);
+        if (s == TARN_OK)
+            s = tarn_table_plan(&op, table, &request, &plan);
+        r->failures += s != TARN_OK;
+        r->reads++;
+        tarn_status_free(s);
+    }
+    return NULL;
+}
+
+/* Found by name: there, or not there under that name, but never taken for removed. */
+static void *name_on(void *arg)
+{
+    struct reader *r = arg;
+    while (!atomic_load(&r->stop)) {
+        TARN_OWN(tarn_op_fini) struct tarn_op op;
+        TARN_OWN(tarn_table_drop_ref) struct tarn_table *table = NULL;
+        tarn_op_init(&op);
+        struct tarn_status *s = tarn_catalog_table(&op, r->h->catalog, S("db"), S("t"), S(NULL), &table);
+        r->failures += s != TARN_OK && tarn_status_reason(s) != TARN_TABLE_NOT_FOUND;
+        r->failures += s == TARN_OK && !tarn_slice_is(r->uuid, tarn_table_uuid(table));
+        tarn_status_free(s);
+    }
+    return NULL;
+}
+
+TARN_TEST(catalog, a_rename_is_one_step_for_readers)
+{
+    TARN_OWN(house_fini) struct house h;
+    house_init(&h, t);
+    make_database(&h, "db");
+    TARN_OWN(tarn_table_drop_ref) struct tarn_table *table = NULL;
+    expect_ok(make_table(&h, "db", "t", &table));
+    struct reader by_uuid = {.h = &h, .uuid = S(uuid_of(&h, "db", "t"))};
+    struct reader by_name = by_uuid;
+    pthread_t threads[2];
+    pthread_create(&threads[0], NULL, read_on, &by_uuid);
+    pthread_create(&threads[1], NULL, name_on, &by_name);
+    int failures = 0;
+    for (int i = 0; i < 40; i++) {
+        struct tarn_status *s = tarn_catalog_rename_table(t->op, h.catalog, table, S("db"), S(i % 2 == 0 ? "u" : "t"));
+        failures += s != TARN_OK;
+        tarn_status_free(s);
+    }
+    atomic_store(&by_uuid.stop, true);
+    atomic_store(&by_name.stop, true);
+    pthread_join(threads[0], NULL);
+    pthread_join(threads[1], NULL);
+    expect_int(failures, 0);
+    expect_int(by_uuid.failures, 0);
+    expect_int(by_name.failures, 0);
+    expect_true(by_uuid.reads > 0);
+    expect_str(uuid_of(&h, "db", "t"), (const char *)by_uuid.uuid.data);
 }
