@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -13,6 +14,10 @@
 
 #define TOKEN_FILE_SIZE_MAX (1 << 20)
 #define TOKEN_SIZE_MIN 8
+#define TOKEN_SIZE_MAX 256
+
+#define PRINCIPAL_WORKER "tarn-worker" /* those that know the workers' secret */
+#define PRINCIPAL_ANYBODY "anonymous"
 
 struct token {
     char *name, *secret;
@@ -21,7 +26,7 @@ struct token {
 struct tarn_access {
     bool needs_token;
     char *token_file;
-    char worker_secret[TARN_SHA256_SIZE * 2 + 1];
+    char worker_secret[TOKEN_SIZE_MAX + 1];
     pthread_mutex_t lock;          /* guards tokens */
     struct token *tokens;
     size_t token_count;
@@ -76,9 +81,9 @@ static struct tarn_status *add_line(struct token_list *list, const char *path, i
     const uint8_t *colon = memchr(text.data, ':', text.size);
     struct tarn_slice name = colon == NULL ? text : tarn_slice_of(text.data, (size_t)(colon - text.data));
     struct tarn_slice secret = colon == NULL ? text : tarn_slice_of(colon + 1, text.size - name.size - 1);
-    if (secret.size < TOKEN_SIZE_MIN || (colon != NULL && name.size == 0))
-        return tarn_status_new(TARN_CONFIG_INVALID, "auth.token_file %s:%d: want name:token, a token of %d or more "
-                               "characters", path, line, TOKEN_SIZE_MIN);
+    if (secret.size < TOKEN_SIZE_MIN || secret.size > TOKEN_SIZE_MAX || (colon != NULL && name.size == 0))
+        return tarn_status_new(TARN_CONFIG_INVALID, "auth.token_file %s:%d: want name:token, a token of %d to %d "
+                               "characters", path, line, TOKEN_SIZE_MIN, TOKEN_SIZE_MAX);
     TARN_GROW(list->items, list->count, list->capacity);
     list->items[list->count++] =
         (struct token){colon == NULL ? tarn_format("token-%d", line) : tarn_slice_dup(name), tarn_slice_dup(secret)};
@@ -123,7 +128,7 @@ struct tarn_status *tarn_access_open(const struct tarn_conf *conf, struct tarn_a
     tarn_random_bytes(secret, sizeof secret);
     TARN_OWN(tarn_buf_drop) struct tarn_buf hex = {0};
     tarn_hex_encode(tarn_slice_of(secret, sizeof secret), &hex);
-    memcpy(access->worker_secret, tarn_buf_cstr(&hex), sizeof access->worker_secret);
+    snprintf(access->worker_secret, sizeof access->worker_secret, "%s", tarn_buf_cstr(&hex));
     struct tarn_status *s = token ? tarn_access_reload(access) : TARN_OK;
     if (s != TARN_OK) {
         tarn_access_close(access);
@@ -145,12 +150,22 @@ void tarn_access_close(struct tarn_access *access)
     free(access);
 }
 
+/* A principal of the workers' name in the file: its token is the secret of all workers, so that those of other
+ * hosts can know it. Only at open: workers that run were given the secret of that moment. */
+static void adopt_worker_secret(struct tarn_access *access, const struct token_list *list)
+{
+    for (size_t i = 0; access->tokens == NULL && i < list->count; i++)
+        if (strcmp(list->items[i].name, PRINCIPAL_WORKER) == 0)
+            snprintf(access->worker_secret, sizeof access->worker_secret, "%s", list->items[i].secret);
+}
+
 struct tarn_status *tarn_access_reload(struct tarn_access *access)
 {
     if (!access->needs_token)
         return TARN_OK;
     struct token_list list = {0};
     TARN_TRY(load_tokens(access->token_file, &list));
+    adopt_worker_secret(access, &list);
     pthread_mutex_lock(&access->lock);
     struct token_list old = {access->tokens, access->token_count, 0};
     access->tokens = list.items;
@@ -164,9 +179,6 @@ const char *tarn_access_worker_secret(const struct tarn_access *access)
 {
     return access->worker_secret;
 }
-
-#define PRINCIPAL_WORKER "tarn-worker" /* those that know the secret of this start */
-#define PRINCIPAL_ANYBODY "anonymous"
 
 struct tarn_status *tarn_access_authenticate(struct tarn_access *access, struct tarn_op *op, struct tarn_slice token)
 {

@@ -17,7 +17,8 @@ TARN_MUST struct tarn_status *tarn_access_open(const struct tarn_conf *conf, str
 void tarn_access_close(struct tarn_access *access);
 /* Reads the token file again; the old tokens stay on an error. */
 TARN_MUST struct tarn_status *tarn_access_reload(struct tarn_access *access);
-/* The secret local workers authenticate with; borrowed. A new one each start. */
+/* The secret that workers authenticate with, and the daemon to them; borrowed. A new one each start, or the
+ * token of principal tarn-worker in the file, where workers of other hosts join. */
 const char *tarn_access_worker_secret(const struct tarn_access *access);
 /* Sets op->principal (in op->arena). */
 TARN_MUST struct tarn_status *tarn_access_authenticate(struct tarn_access *access, struct tarn_op *op,

@@ -58,6 +58,7 @@ struct worker {
 struct tarn_maintain {
     struct tarn_maintain_options options;
     struct tarn_timer *timer;
+    int64_t started_ms;             /* monotonic */
     pthread_mutex_t lock;           /* guards all below */
     pthread_cond_t changed;
     struct task *tasks, **tasks_end;

@@ -13,6 +13,7 @@ struct tarn_maintain *tarn_maintain_new(const struct tarn_maintain_options *opti
 {
     struct tarn_maintain *m = tarn_calloc(1, sizeof *m);
     m->options = *options;
+    m->started_ms = tarn_clock_mono_ms();
     pthread_mutex_init(&m->lock, NULL);
     pthread_condattr_t attributes;
     pthread_condattr_init(&attributes);

@@ -4,6 +4,7 @@
 
 #define SILENT_LEASES 3          /* a worker that said nothing for so many lease times is forgotten */
 #define FIRST_WORKER_WAIT_MS 10000 /* right after a start, workers are on their way */
+#define NEXT_WORKER_WAIT_MS 2000   /* later, one that ended is being started again */
 
 struct worker *tarn_maintain__worker(struct tarn_maintain *m, const char *id)
 {
@@ -124,7 +125,7 @@ struct tarn_status *tarn_maintain_workers(struct tarn_op *op, struct tarn_mainta
 struct tarn_status *tarn_maintain_begin_stream(struct tarn_op *op, struct tarn_maintain *m, const char **worker_id,
                                                const char **address)
 {
-    int64_t until = tarn_clock_mono_ms() + FIRST_WORKER_WAIT_MS;
+    int64_t until = TARN_MAX(m->started_ms + FIRST_WORKER_WAIT_MS, tarn_clock_mono_ms() + NEXT_WORKER_WAIT_MS);
     struct worker *best = NULL;
     pthread_mutex_lock(&m->lock);
     for (;;) {
