@@ -129,6 +129,24 @@ static struct tarn_status *check_entries(const struct tarn_manifest_entry *entri
     return TARN_OK;
 }
 
+/* A load takes its time. A table whose folder others removed or replaced meanwhile must not get a
+ * snapshot: it would lie in a folder without schema, and the rows that were acknowledged with it.
+ * One that was renamed is there, but its new files lie where it was. */
+static struct tarn_status *still_there(struct tarn_op *op, struct tarn_service *service,
+                                       const struct tarn_ingest *ingest)
+{
+    struct tarn_slice database, name;
+    TARN_OWN(tarn_table_drop_ref) struct tarn_table *table = NULL;
+    tarn_service__names(op, ingest->table, &database, &name);
+    TARN_TRY(tarn_catalog_table(op, service->catalog, database, name,
+                                tarn_slice_str(tarn_table_uuid(ingest->table)), &table));
+    if (strcmp(tarn_table_path(table), ingest->description.path) != 0)
+        return tarn_status_new(TARN_TABLE_NOT_FOUND,
+                               "table %s was renamed to %s while rows were loaded",
+                               ingest->description.name, tarn_table_name(table));
+    return TARN_OK;
+}
+
 struct tarn_status *tarn_service_ingest_commit(struct tarn_op *op, struct tarn_service *service,
                                                const struct tarn_ingest *ingest,
                                                const struct tarn_slice *packed, size_t count,
@@ -151,7 +169,9 @@ struct tarn_status *tarn_service_ingest_commit(struct tarn_op *op, struct tarn_s
         .check_files = true,
     };
     struct tarn_commit_result result;
-    struct tarn_status *s = tarn_table_commit(op, ingest->table, &commit, &result);
+    struct tarn_status *s = still_there(op, service, ingest);
+    if (s == TARN_OK)
+        s = tarn_table_commit(op, ingest->table, &commit, &result);
     if (s != TARN_OK && tarn_status_reason(s) != TARN_OUTCOME_UNKNOWN)
         remove_files(service, ingest, entries, count);
     TARN_TRY(s);

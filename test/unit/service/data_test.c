@@ -135,6 +135,44 @@ TARN_TEST(ingest, into_a_table_that_was_dropped_leaves_no_file)
     tarn_service_ingest_end(&f.service, &ingest, false);
 }
 
+TARN_TEST(ingest, into_a_table_that_was_renamed_says_so_and_leaves_no_file)
+{
+    TARN_OWN(fixture_fini) struct fixture f;
+    setup(&f, t);
+    struct tarn_ingest ingest;
+    int64_t snapshot;
+    bool repeated;
+    expect_ok(begin(&f, "k", TARN_LOAD_AUTO, "", BATCH, &ingest));
+    struct tarn_table_facts facts;
+    expect_ok(tarn_service_rename_table(t->op, &f.service, fixture_ref("k"), S("db"), S("n"),
+                                        &facts));
+    struct tarn_slice file = fixture_file(&f, "k", "data-a", 1, 3);
+    expect_status(
+        tarn_service_ingest_commit(t->op, &f.service, &ingest, &file, 1, &snapshot, &repeated),
+        TARN_TABLE_NOT_FOUND, "db.k was renamed to db.n");
+    expect_false(fixture_has(&f, "db.db/k/bucket-0/data-a"));
+    tarn_service_ingest_end(&f.service, &ingest, false);
+}
+
+TARN_TEST(ingest, into_a_folder_that_others_removed_makes_no_snapshot)
+{
+    TARN_OWN(fixture_fini) struct fixture f;
+    setup(&f, t);
+    struct tarn_ingest ingest;
+    int64_t snapshot;
+    bool repeated;
+    expect_ok(begin(&f, "k", TARN_LOAD_AUTO, "", BATCH, &ingest));
+    expect_ok(tarn_store_remove(f.inner, t->op, "db.db/k/schema/schema-0"));
+    expect_ok(tarn_store_remove(f.inner, t->op, "db.db/k/.tarn-table"));
+    struct tarn_slice file = fixture_file(&f, "k", "data-a", 1, 3);
+    expect_status(
+        tarn_service_ingest_commit(t->op, &f.service, &ingest, &file, 1, &snapshot, &repeated),
+        TARN_TABLE_NOT_FOUND, "db.k");
+    expect_false(fixture_has(&f, "db.db/k/bucket-0/data-a"));
+    expect_false(fixture_has(&f, "db.db/k/snapshot/snapshot-1"));
+    tarn_service_ingest_end(&f.service, &ingest, false);
+}
+
 /* Time runs fast, so that the commit soon gives up asking. */
 static void *hurry(void *arg)
 {
