@@ -354,6 +354,19 @@ def bad_binary():
     check(tarn.process.poll() is None, "the daemon died")
 
 
+def absurd_sizes():
+    wide = ",".join(f"c{i}" for i in range(200000))
+    for name, text in {"a.jsonl": '{"id": 1, "v": "' + "x" * 150000000 + '"}\n', "b.csv": 'id,v\n1,"' + "x" * 150000000 + '"\n',
+                       "c.csv": wide + "\n" + wide + "\n"}.items():
+        path = lab.write(name, text)
+        try:
+            unchanged(tarn, "b.pk", lambda: one_line(tarn.tarn("load", "b.pk", path, ok=False).error, name))  # noqa: B023
+        except Exception as e:
+            raise type(e)(f"{name}: {e}") from e
+        os.unlink(path)
+    check(tarn.process.poll() is None, "the daemon died")
+
+
 def bad_words():
     good = lab.write("good.csv", "id,v\n1,a\n")
     for words, says in [
@@ -419,6 +432,7 @@ def main():
     lab.run("bad CSV", bad_text, "csv", CSV)
     lab.run("bad JSON lines", bad_text, "jsonl", JSONL)
     lab.run("bad Parquet and Arrow", bad_binary)
+    lab.run("absurd sizes", absurd_sizes)
     lab.run("bad words", bad_words)
     lab.run("bad rows skipped", skipped_rows)
     lab.run("SIGTERM", tarn.stop)
