@@ -271,6 +271,7 @@ void ArrowStream::open(struct tarn_op *op)
     if (memcmp((*head)->data(), kFileMagic, 8) != 0)
         bytes_->unread(std::string((const char *)(*head)->data(), 8));
     arrow::ipc::IpcReadOptions options = arrow::ipc::IpcReadOptions::Defaults();
+    options.memory_pool = memory_pool();
     options.use_threads = false;
     options.max_recursion_depth = TARN_TYPE_DEPTH_MAX * 2;
     arrow::Result<std::shared_ptr<arrow::ipc::RecordBatchStreamReader>> opened =

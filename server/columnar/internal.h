@@ -216,6 +216,9 @@ class StoreFile : public arrow::io::RandomAccessFile
     struct tarn_store_reader *reader_;
     int64_t position_ = 0;
 };
+/* What files are decoded and encoded in: memory.cc. */
+arrow::MemoryPool *memory_pool();
+
 /* Bytes that go to a function, gathered into pieces of about 1 MB. */
 class Sink : public arrow::io::OutputStream
 {

@@ -209,6 +209,7 @@ class ArrowOutput : public Output
     {
         schema_ = arrow_schema(fields_, count_);
         arrow::ipc::IpcWriteOptions options = arrow::ipc::IpcWriteOptions::Defaults();
+        options.memory_pool = memory_pool();
         options.use_threads = false;
         writer_ =
             must(arrow::ipc::MakeStreamWriter(sink_, schema_, options), TARN_INTERNAL, "arrow");

@@ -72,7 +72,7 @@ ParquetFilePtr parquet_open(std::shared_ptr<arrow::io::RandomAccessFile> source,
     file->what = what;
     file->batch_rows = batch_row_count <= 0 ? kBatchRows : std::min(batch_row_count, kBatchRowsMax);
 
-    parquet::ReaderProperties properties = parquet::default_reader_properties();
+    parquet::ReaderProperties properties(memory_pool());
     properties.enable_buffered_stream();
     properties.set_buffer_size(kStreamBufferMin);
     parquet::ArrowReaderProperties arrow_properties = parquet::default_arrow_reader_properties();
@@ -86,7 +86,7 @@ ParquetFilePtr parquet_open(std::shared_ptr<arrow::io::RandomAccessFile> source,
     properties.set_buffer_size(
         std::clamp(kStreamBuffersTotal / columns, kStreamBufferMin, kStreamBuffer));
     raw = parquet::ParquetFileReader::Open(source, properties, raw->metadata());
-    file->reader = must(parquet::arrow::FileReader::Make(arrow::default_memory_pool(),
+    file->reader = must(parquet::arrow::FileReader::Make(memory_pool(),
                                                          std::move(raw), arrow_properties),
                         reason, what);
     return file;

@@ -166,7 +166,8 @@ ParquetWriterPtr parquet_writer_new(std::shared_ptr<Sink> sink, const struct tar
 std::shared_ptr<parquet::WriterProperties> ParquetWriter::properties()
 {
     parquet::WriterProperties::Builder builder;
-    builder.version(parquet::ParquetVersion::PARQUET_2_6)
+    builder.memory_pool(memory_pool())
+        ->version(parquet::ParquetVersion::PARQUET_2_6)
         ->data_page_version(parquet::ParquetDataPageVersion::V1)
         ->compression(codec)
         ->max_row_group_length(INT64_MAX)                               /* decided here */
@@ -193,7 +194,7 @@ void ParquetWriter::open()
         parquet::ParquetFileWriter::Open(sink, parquet, properties());
     parquet::ArrowWriterProperties::Builder arrow_properties;
     arrow_properties.set_use_threads(false);
-    must(parquet::arrow::FileWriter::Make(arrow::default_memory_pool(), std::move(raw), schema,
+    must(parquet::arrow::FileWriter::Make(memory_pool(), std::move(raw), schema,
                                           arrow_properties.build(), &writer),
          TARN_INTERNAL, "parquet writer");
     for (RecordBatchPtr &batch : std::exchange(held, {}))
