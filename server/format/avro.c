@@ -106,7 +106,8 @@ struct tarn_status *tarn_avro_open(struct tarn_slice file, struct tarn_arena *ar
     if (!find_codec(codec, &r.codec))
         return tarn_avro_error(&r, "unknown codec \"%.*s\"", (int)TARN_MIN(codec.size, (size_t)40),
                                (const char *)codec.data);
-    TARN_TRY(tarn_avro__parse_schema(schema, arena, &r.schema));
+    TARN_TRY(tarn_avro__parse_schema(schema, arena, &r.top));
+    r.schema = tarn_avro__record_of(r.top);
     int64_t bound = (16 << 20) + (int64_t)TARN_MIN(file.size, (size_t)1 << 40) * 256;
     r.expanded_left = TARN_MIN(bound, TARN_AVRO_EXPANDED_MAX);
     *out = r;
@@ -185,7 +186,9 @@ struct tarn_status *tarn_avro_next(struct tarn_avro_reader *r, bool *more)
     }
     r->records_left--;
     *more = true;
-    return TARN_OK;
+    const struct tarn_avro_node *branch;
+    TARN_TRY(tarn_avro_branch(r, r->top, &branch));
+    return branch == r->schema ? TARN_OK : tarn_avro_error(r, "a record is null");
 }
 
 /* ---- values */

@@ -194,6 +194,20 @@ static struct tarn_status *parse_node(struct parser *p, const struct tarn_json *
     }
 }
 
+const struct tarn_avro_node *tarn_avro__record_of(const struct tarn_avro_node *top)
+{
+    const struct tarn_avro_node *record = NULL;
+    if (top->kind == TARN_AVRO_RECORD)
+        return top;
+    for (size_t i = 0; top->kind == TARN_AVRO_UNION && i < top->child_count; i++) {
+        if (top->children[i]->kind == TARN_AVRO_RECORD && record != NULL)
+            return NULL;
+        if (top->children[i]->kind == TARN_AVRO_RECORD)
+            record = top->children[i];
+    }
+    return record;
+}
+
 struct tarn_status *tarn_avro__parse_schema(struct tarn_slice text, struct tarn_arena *arena,
                                             const struct tarn_avro_node **out)
 {
@@ -210,5 +224,5 @@ struct tarn_status *tarn_avro__parse_schema(struct tarn_slice text, struct tarn_
         return better;
     }
     TARN_TRY(parse_node(&p, json, (struct tarn_slice){0}, 0, out));
-    return (*out)->kind == TARN_AVRO_RECORD ? TARN_OK : bad("the top is no record");
+    return tarn_avro__record_of(*out) != NULL ? TARN_OK : bad("the top is no record");
 }

@@ -100,6 +100,26 @@ TARN_TEST(manifest, reads_pypaimon)
     expect_int(rows, 5);
 }
 
+/* The top of its Avro schemas is a union of null and the record. */
+TARN_TEST(manifest, reads_pypaimon_rust)
+{
+    struct tarn_manifest_file *files;
+    size_t n = 0;
+    struct tarn_manifest_entry *e = decode(t, golden(t, "manifest/rust_pk.manifest"), &n);
+    expect_int(n, 1);
+    expect_int(e[0].kind, TARN_ENTRY_ADD);
+    expect_int(e[0].total_buckets, 1);
+    expect_int(e[0].file.row_count, 3);
+    expect_int(e[0].file.min_sequence, 0);
+    expect_int(e[0].file.max_sequence, 2);
+    expect_ok(tarn_manifest_list_decode(golden(t, "manifest/rust_pk.list"), t->arena, &files, &n));
+    expect_int(n, 1);
+    expect_int(files[0].added_count, 1);
+    expect_ok(
+        tarn_manifest_list_decode(golden(t, "manifest/rust_pk.empty-list"), t->arena, &files, &n));
+    expect_int(n, 0);
+}
+
 /* What we write of what we read has the same bytes as the file it came from. */
 static void expect_same_list(struct tarn_test *t, const char *name, bool exact)
 {
