@@ -16,7 +16,8 @@ static arrow::MemoryPool *choose_pool()
 
     if (getenv("ARROW_DEFAULT_MEMORY_POOL") == NULL && arrow::jemalloc_memory_pool(&pool).ok())
         return pool;
-    return arrow::default_memory_pool(); /* somebody said otherwise, or Arrow was built without it */
+    return arrow::
+        default_memory_pool(); /* somebody said otherwise, or Arrow was built without it */
 }
 
 arrow::MemoryPool *memory_pool()

@@ -49,9 +49,10 @@ struct tarn_avro_node { /* one type of the writer's schema */
 
 struct tarn_avro_reader {
     struct tarn_slice file;
-    struct tarn_arena *arena; /* borrowed */
+    struct tarn_arena *arena;            /* borrowed */
     const struct tarn_avro_node *schema; /* of the records */
-    const struct tarn_avro_node *top;    /* the same, or a union with it: pypaimon-rust's files have one */
+    const struct tarn_avro_node
+        *top; /* the same, or a union with it: pypaimon-rust's files have one */
     int codec;
     uint8_t sync[TARN_AVRO_SYNC_SIZE];
     size_t at;                   /* of the next block, in file */

@@ -5,7 +5,8 @@
  */
 #include "merge/internal.h"
 
-static bool rises(const struct tarn_merge_keys *a, uint32_t i, const struct tarn_merge_keys *b, uint32_t j)
+static bool rises(const struct tarn_merge_keys *a, uint32_t i, const struct tarn_merge_keys *b,
+                  uint32_t j)
 {
     return a->prefix[i] < b->prefix[j] ||
            (a->prefix[i] == b->prefix[j] && tarn_merge__keys_compare_rest(a, i, b, j) < 0);

@@ -71,8 +71,8 @@ static ProtobufCBinaryData key_row(struct tarn_arena *arena, int64_t key)
     return (ProtobufCBinaryData){kept.size, (uint8_t *)(uintptr_t)kept.data};
 }
 
-static Tarn__V1__Stats *stats_of(struct tarn_arena *arena, ProtobufCBinaryData min, ProtobufCBinaryData max,
-                                 int64_t *null_count)
+static Tarn__V1__Stats *stats_of(struct tarn_arena *arena, ProtobufCBinaryData min,
+                                 ProtobufCBinaryData max, int64_t *null_count)
 {
     Tarn__V1__Stats *stats = tarn_arena_alloc(arena, sizeof *stats);
 
@@ -84,7 +84,8 @@ static Tarn__V1__Stats *stats_of(struct tarn_arena *arena, ProtobufCBinaryData m
     return stats;
 }
 
-static void make_file(struct tarn_arena *arena, const struct place *place, int bucket, const char *name)
+static void make_file(struct tarn_arena *arena, const struct place *place, int bucket,
+                      const char *name)
 {
     const char *path = tarn_arena_printf(arena, "%s/bucket-%d/%s", place->folder, bucket, name);
     int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
@@ -101,8 +102,9 @@ static void make_file(struct tarn_arena *arena, const struct place *place, int b
 }
 
 /* File `number` of the table, with a thousand keys from `low` on. */
-static Tarn__V1__FileEntry *make_entry(struct tarn_arena *arena, const struct place *place, int64_t number,
-                                       int bucket, int buckets, int64_t low, int level)
+static Tarn__V1__FileEntry *make_entry(struct tarn_arena *arena, const struct place *place,
+                                       int64_t number, int bucket, int buckets, int64_t low,
+                                       int level)
 {
     static int64_t no_nulls;
     Tarn__V1__FileEntry *entry = tarn_arena_alloc(arena, sizeof *entry);
@@ -189,8 +191,8 @@ static void *run_committer(void *arg)
     for (int i = 0; i < c->commit_count; i++) {
         struct tarn_arena *arena = tarn_arena_new();
         int64_t number = (int64_t)c->number * c->commit_count + i;
-        Tarn__V1__FileEntry *entry =
-            make_entry(arena, &c->place, number, c->number % c->bucket_count, c->bucket_count, 1, 0);
+        Tarn__V1__FileEntry *entry = make_entry(arena, &c->place, number,
+                                                c->number % c->bucket_count, c->bucket_count, 1, 0);
         double begun = now_ms();
         c->last_snapshot = commit(client, &c->place, user, i, &entry, 1);
         c->latencies_ms[i] = now_ms() - begun;
@@ -214,7 +216,9 @@ static void run_commits(const struct place *place, int threads, int commits, int
     double begun = now_ms();
 
     for (int i = 0; i < threads; i++) {
-        all[i] = (struct committer){.place = *place, .number = i, .commit_count = commits,
+        all[i] = (struct committer){.place = *place,
+                                    .number = i,
+                                    .commit_count = commits,
                                     .bucket_count = buckets,
                                     .latencies_ms = latencies + (size_t)i * (size_t)commits};
         if (pthread_create(&all[i].thread, NULL, run_committer, &all[i]) != 0) {
@@ -249,9 +253,10 @@ static void run_fill(const struct place *place, int64_t files, int per_commit, i
     while (done < files) {
         struct tarn_arena *arena = tarn_arena_new();
         size_t n = 0;
-        for (; n < (size_t)per_commit && done < files; n++, done++) /* disjoint ranges in each bucket */
-            entries[n] = make_entry(arena, place, done, (int)(done % buckets), buckets, done / buckets * 1000,
-                                    done % 20 == 19 ? 0 : 5);
+        for (; n < (size_t)per_commit && done < files;
+             n++, done++) /* disjoint ranges in each bucket */
+            entries[n] = make_entry(arena, place, done, (int)(done % buckets), buckets,
+                                    done / buckets * 1000, done % 20 == 19 ? 0 : 5);
         commit(client, place, "bench-fill", identifier++, entries, n);
         tarn_arena_free(arena);
     }
@@ -285,7 +290,9 @@ static void run_plan(const struct place *place, int repeats, const char *where)
         check(tarn_client_stream_done(stream), "plan");
         for (;;) {
             ProtobufCMessage *message;
-            check(tarn_client_stream_receive(stream, &tarn__v1__plan_response__descriptor, &message), "plan");
+            check(
+                tarn_client_stream_receive(stream, &tarn__v1__plan_response__descriptor, &message),
+                "plan");
             if (message == NULL)
                 break;
             const Tarn__V1__PlanResponse *part = (const Tarn__V1__PlanResponse *)message;
@@ -315,7 +322,8 @@ int main(int argc, char **argv)
 
     for (int i = plans ? 4 : 5, n = 0; i < argc && n < 3; i++, n++)
         numbers[n] = strtol(argv[i], NULL, 10);
-    if (argc < 5 || sscanf(argv[3], "%255[^.].%255s", place.database, place.table) != 2 || numbers[0] < 1)
+    if (argc < 5 || sscanf(argv[3], "%255[^.].%255s", place.database, place.table) != 2 ||
+        numbers[0] < 1)
         what = "";
     place.server = argc > 2 ? argv[2] : NULL;
     place.folder = argc > 4 ? argv[4] : NULL;

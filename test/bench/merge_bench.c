@@ -106,15 +106,16 @@ static void read_list(struct bench *b, struct tarn_slice list)
     struct tarn_manifest_file *manifests;
     size_t count;
 
-    check(tarn_manifest_list_decode(
-        get(b, tarn_arena_printf(b->op.arena, "%s/manifest/%.*s", b->table.path, TARN_SLICE_ARG(list))),
-        b->op.arena, &manifests, &count));
+    check(tarn_manifest_list_decode(get(b, tarn_arena_printf(b->op.arena, "%s/manifest/%.*s",
+                                                             b->table.path, TARN_SLICE_ARG(list))),
+                                    b->op.arena, &manifests, &count));
     for (size_t i = 0; i < count; i++) {
         struct tarn_manifest_entry *entries;
         size_t n;
-        check(tarn_manifest_decode(get(b, tarn_arena_printf(b->op.arena, "%s/manifest/%.*s", b->table.path,
-                                                            TARN_SLICE_ARG(manifests[i].name))),
-                                   b->op.arena, &entries, &n));
+        check(tarn_manifest_decode(
+            get(b, tarn_arena_printf(b->op.arena, "%s/manifest/%.*s", b->table.path,
+                                     TARN_SLICE_ARG(manifests[i].name))),
+            b->op.arena, &entries, &n));
         apply(b, entries, n);
     }
 }
@@ -145,8 +146,9 @@ static void open_table(struct bench *b, const char *folder)
     check(tarn_options_parse(&b->schema, arena, &b->options));
     int64_t last = newest(b, snapshots, "snapshot-");
     if (last >= 0) {
-        check(tarn_snapshot_decode(get(b, tarn_arena_printf(arena, "%s/snapshot-%" PRId64, snapshots, last)),
-                                   arena, &snapshot));
+        check(tarn_snapshot_decode(
+            get(b, tarn_arena_printf(arena, "%s/snapshot-%" PRId64, snapshots, last)), arena,
+            &snapshot));
         read_list(b, snapshot.base_list);
         read_list(b, snapshot.delta_list);
     }
@@ -188,10 +190,13 @@ static size_t choose_columns(const struct bench *b, const char *names, int *colu
 static void scan(struct bench *b, const char *names, bool arrow)
 {
     int *columns = tarn_arena_calloc(b->op.arena, b->schema.field_count, sizeof *columns);
-    struct tarn_field *fields = tarn_arena_calloc(b->op.arena, b->schema.field_count, sizeof *fields);
+    struct tarn_field *fields =
+        tarn_arena_calloc(b->op.arena, b->schema.field_count, sizeof *fields);
     struct tarn_scan_spec spec = {.columns = columns, .limit = -1, .scratch_dir = "/tmp"};
-    struct tarn_merge_split split = {.partition = b->files[0].partition, .bucket = b->files[0].bucket,
-                                     .files = b->files, .file_count = b->file_count};
+    struct tarn_merge_split split = {.partition = b->files[0].partition,
+                                     .bucket = b->files[0].bucket,
+                                     .files = b->files,
+                                     .file_count = b->file_count};
     struct tarn_source *source;
     struct tarn_output *output = NULL;
     int64_t rows = 0, bytes = 0;
@@ -200,7 +205,8 @@ static void scan(struct bench *b, const char *names, bool arrow)
     for (size_t i = 0; i < spec.column_count; i++)
         fields[i] = b->schema.fields[columns[i]];
     if (arrow)
-        check(tarn_output_open(&b->op, TARN_DATA_ARROW, fields, spec.column_count, count_bytes, &bytes, &output));
+        check(tarn_output_open(&b->op, TARN_DATA_ARROW, fields, spec.column_count, count_bytes,
+                               &bytes, &output));
     check(tarn_scan_open(&b->op, &b->table, &split, 1, &spec, &source));
     for (;;) {
         struct tarn_batch *batch;
@@ -225,14 +231,17 @@ static void scan(struct bench *b, const char *names, bool arrow)
 
 static void compact(struct bench *b)
 {
-    struct tarn_compact_spec spec = {.files = b->files, .file_count = b->file_count,
+    struct tarn_compact_spec spec = {.files = b->files,
+                                     .file_count = b->file_count,
                                      .output_level = b->options.level_count - 1,
-                                     .drop_delete = true, .scratch_dir = "/tmp"};
+                                     .drop_delete = true,
+                                     .scratch_dir = "/tmp"};
     struct tarn_compact_result result;
 
     check(tarn_compact_run(&b->op, &b->table, &spec, b->op.arena, &result));
     double cpu = cpu_seconds();
-    printf("RESULT compact rows_in=%" PRId64 " rows_out=%" PRId64 " mib_in=%.1f mib_out=%.1f cpu_s=%.3f"
+    printf("RESULT compact rows_in=%" PRId64 " rows_out=%" PRId64
+           " mib_in=%.1f mib_out=%.1f cpu_s=%.3f"
            " rows_in_per_cpu_s=%.0f mib_in_per_cpu_s=%.1f peak_rss_mib=%" PRId64 "\n",
            result.rows_in, result.rows_out, (double)result.bytes_in / 1048576.0,
            (double)result.bytes_out / 1048576.0, cpu, (double)result.rows_in / cpu,
@@ -251,10 +260,14 @@ static struct tarn_status *next_sequence(void *arg, struct tarn_op *op, struct t
 
 static void load(struct bench *b, const char *path)
 {
-    struct tarn_input_options options = {.format = TARN_DATA_PARQUET, .name = path,
-                                         .fields = b->schema.fields, .field_count = b->schema.field_count};
-    struct tarn_write_spec spec = {.sequence = next_sequence, .sequence_arg = b,
-                                   .buffer_size = BUFFER_SIZE, .scratch_dir = "/tmp"};
+    struct tarn_input_options options = {.format = TARN_DATA_PARQUET,
+                                         .name = path,
+                                         .fields = b->schema.fields,
+                                         .field_count = b->schema.field_count};
+    struct tarn_write_spec spec = {.sequence = next_sequence,
+                                   .sequence_arg = b,
+                                   .buffer_size = BUFFER_SIZE,
+                                   .scratch_dir = "/tmp"};
     struct tarn_input *input;
     struct tarn_table_writer *writer;
     struct tarn_manifest_entry *entries;
@@ -291,8 +304,10 @@ int main(int argc, char **argv)
     const char *more = argc > 3 ? argv[3] : NULL;
     bool reads = strcmp(what, "scan") == 0 || strcmp(what, "arrow") == 0;
 
-    if (argc < 3 || !(reads || strcmp(what, "compact") == 0 || (strcmp(what, "load") == 0 && more != NULL))) {
-        fputs("usage: merge_bench scan|arrow|compact|load TABLE_FOLDER [COLUMN,... | FILE]\n", stderr);
+    if (argc < 3 ||
+        !(reads || strcmp(what, "compact") == 0 || (strcmp(what, "load") == 0 && more != NULL))) {
+        fputs("usage: merge_bench scan|arrow|compact|load TABLE_FOLDER [COLUMN,... | FILE]\n",
+              stderr);
         return 2;
     }
     open_table(&b, argv[2]);

@@ -32,7 +32,8 @@ static struct tarn_status *next_sequence(void *arg, struct tarn_op *op, struct t
 /* A table of (id, v); a writer that is full after a few batches and may not spill. */
 static void open_writer(struct tarn_test *t, struct fixture *f, const char *id_type)
 {
-    static const struct tarn_pair options[] = {{{(const uint8_t *)"bucket", 6}, {(const uint8_t *)"1", 1}}};
+    static const struct tarn_pair options[] = {
+        {{(const uint8_t *)"bucket", 6}, {(const uint8_t *)"1", 1}}};
     struct tarn_schema draft = {.options = options, .option_count = 1, .primary_key_count = 1};
     struct tarn_slice *key = tarn_arena_calloc(t->arena, 1, sizeof *key);
     const struct tarn_field *fields;
@@ -42,30 +43,33 @@ static void open_writer(struct tarn_test *t, struct fixture *f, const char *id_t
     *key = tarn_slice_str("id");
     draft.primary_keys = key;
     expect_ok(tarn_store_open("memory:", &f->store));
-    expect_ok(tarn_columns_parse(tarn_slice_str(tarn_arena_printf(t->arena, "id %s, v BIGINT NOT NULL", id_type)),
-                                 t->arena, &fields, &draft.field_count));
+    expect_ok(tarn_columns_parse(
+        tarn_slice_str(tarn_arena_printf(t->arena, "id %s, v BIGINT NOT NULL", id_type)), t->arena,
+        &fields, &draft.field_count));
     draft.fields = fields;
     expect_ok(tarn_schema_create(&draft, 0, t->arena, &f->schema));
     expect_ok(tarn_options_parse(&f->schema, t->arena, &f->options));
-    f->table = (struct tarn_merge_table){.store = f->store, .path = "db.db/t", .schema = &f->schema,
-                                         .options = &f->options};
+    f->table = (struct tarn_merge_table){
+        .store = f->store, .path = "db.db/t", .schema = &f->schema, .options = &f->options};
     f->types[0] = f->schema.fields[0].type;
     f->types[1] = f->schema.fields[1].type;
     f->types[2] = &tarn_merge__kind_type;
-    struct tarn_write_spec spec = {.sequence = next_sequence, .sequence_arg = f, .buffer_size = 4096};
+    struct tarn_write_spec spec = {
+        .sequence = next_sequence, .sequence_arg = f, .buffer_size = 4096};
     expect_ok(tarn_table_writer_open(t->op, &f->table, &spec, &f->writer));
 }
 
 /* `count` rows from `first` on, `v` being `value`; in batches of 50. */
-static struct tarn_status *add(struct fixture *f, int64_t first, int64_t count, int64_t value, bool text)
+static struct tarn_status *add(struct fixture *f, int64_t first, int64_t count, int64_t value,
+                               bool text)
 {
     struct tarn_value rows[150];
 
     for (int64_t done = 0, n; done < count; done += n) {
         n = TARN_MIN(INT64_C(50), count - done);
         for (int64_t i = 0; i < n; i++) {
-            rows[3 * i] = text ? tarn_test_text(tarn_arena_printf(f->t->arena, "a long beginning %06" PRId64,
-                                                                  first + done + i))
+            rows[3 * i] = text ? tarn_test_text(tarn_arena_printf(
+                                     f->t->arena, "a long beginning %06" PRId64, first + done + i))
                                : tarn_test_int(first + done + i);
             rows[3 * i + 1] = tarn_test_int(value);
             rows[3 * i + 2] = tarn_test_int(0);
@@ -80,7 +84,8 @@ static struct tarn_status *add(struct fixture *f, int64_t first, int64_t count, 
 
 static void finish(struct fixture *f)
 {
-    expect_ok(tarn_table_writer_finish(f->writer, f->t->op, f->t->arena, &f->entries, &f->entry_count));
+    expect_ok(
+        tarn_table_writer_finish(f->writer, f->t->op, f->t->arena, &f->entries, &f->entry_count));
     tarn_table_writer_free(f->writer);
 }
 
@@ -99,7 +104,8 @@ static void read_back(struct fixture *f, int64_t *row_count, int64_t *sum)
         if (batch == NULL)
             break;
         for (int64_t i = 0; i < batch->row_count; i++) {
-            struct tarn_value v = tarn_test_value(f->t->arena, f->types[1], tarn_batch_column(batch, 0), i);
+            struct tarn_value v =
+                tarn_test_value(f->t->arena, f->types[1], tarn_batch_column(batch, 0), i);
             *sum += v.integer;
         }
         *row_count += batch->row_count;
