@@ -107,51 +107,91 @@ static struct key_types trimmed_key(const struct tarn_schema *schema, struct tar
     return k;
 }
 
-static struct tarn_status *compare_keys(struct tarn_op *op, struct key_types k, struct tarn_slice a,
-                                        struct tarn_slice b, int *out)
+/* One file of a level, its key range decoded. */
+struct range {
+    const struct tarn_manifest_entry *entry;
+    struct tarn_value *min, *max;
+};
+
+static int compare_keys(const struct key_types *k, const struct tarn_value *a, const struct tarn_value *b)
 {
-    struct tarn_value *left = tarn_arena_calloc(op->arena, k.count * 2 + 1, sizeof *left);
-    struct tarn_value *right = left + k.count;
-    TARN_TRY(tarn_row_deserialize(a, k.types, k.count, left));
-    TARN_TRY(tarn_row_deserialize(b, k.types, k.count, right));
-    *out = 0;
-    for (size_t i = 0; i < k.count && *out == 0; i++)
-        *out = tarn_value_compare(k.types[i], &left[i], &right[i]);
-    return TARN_OK;
+    int c = 0;
+    for (size_t i = 0; i < k->count && c == 0; i++)
+        c = tarn_value_compare(k->types[i], &a[i], &b[i]);
+    return c;
 }
 
-static bool deleted_by(const struct tarn_manifest_entry *entries, size_t count, const struct tarn_manifest_entry *file)
+static int by_min_key(const void *a, const void *b, void *types)
 {
-    TARN_OWN(tarn_buf_drop) struct tarn_buf wanted = {0};
-    tarn_manifest_identity(file, &wanted);
+    return compare_keys(types, ((const struct range *)a)->min, ((const struct range *)b)->min);
+}
+
+static struct tarn_status *decode_range(struct tarn_arena *arena, const struct key_types *k,
+                                        const struct tarn_manifest_entry *entry, struct range *out)
+{
+    out->entry = entry;
+    out->min = tarn_arena_calloc(arena, k->count * 2 + 1, sizeof *out->min);
+    out->max = out->min + k->count;
+    TARN_TRY(tarn_row_deserialize(entry->file.min_key, k->types, k->count, out->min));
+    return tarn_row_deserialize(entry->file.max_key, k->types, k->count, out->max);
+}
+
+/* The identities that the commit deletes. */
+static struct tarn_map *deleted_identities(const struct tarn_manifest_entry *entries, size_t count)
+{
+    struct tarn_map *deleted = tarn_map_new();
     for (size_t i = 0; i < count; i++) {
-        if (entries[i].kind != TARN_ENTRY_DELETE || !tarn_slice_equal(entries[i].file.name, file->file.name))
+        if (entries[i].kind != TARN_ENTRY_DELETE)
             continue;
         TARN_OWN(tarn_buf_drop) struct tarn_buf identity = {0};
         tarn_manifest_identity(&entries[i], &identity);
-        if (tarn_slice_equal(tarn_buf_slice(&identity), tarn_buf_slice(&wanted)))
-            return true;
+        tarn_map_set(deleted, tarn_buf_slice(&identity), (void *)&entries[i]);
     }
-    return false;
+    return deleted;
 }
 
-static bool same_level(const struct tarn_manifest_entry *a, const struct tarn_manifest_entry *b)
+static bool is_deleted(const struct tarn_map *deleted, const struct tarn_manifest_entry *entry)
 {
-    return a->bucket == b->bucket && a->file.level == b->file.level && tarn_slice_equal(a->partition, b->partition);
+    TARN_OWN(tarn_buf_drop) struct tarn_buf identity = {0};
+    tarn_manifest_identity(entry, &identity);
+    return tarn_map_find(deleted, tarn_buf_slice(&identity)) != NULL;
 }
 
-/* The added file against one other file of its level. */
-static struct tarn_status *check_pair(struct tarn_op *op, struct tarn_table *table, struct key_types k,
-                                      const struct tarn_manifest_entry *added, const struct tarn_manifest_entry *other)
+/* The files that one level of a bucket would have: `added` (count of them, all of that level) and what stays live. */
+static struct tarn_status *check_level(struct tarn_table *table, const struct key_types *k,
+                                       const struct tarn_manifest_entry *const *added, size_t count,
+                                       const struct tarn_map *deleted)
 {
-    int before, after;
-    TARN_TRY(compare_keys(op, k, added->file.max_key, other->file.min_key, &before));
-    TARN_TRY(compare_keys(op, k, other->file.max_key, added->file.min_key, &after));
-    if (before < 0 || after < 0)
-        return TARN_OK;
-    return tarn_status_new(TARN_COMMIT_CONFLICT, "files %.*s and %.*s would overlap in level %d of table %s",
-                           TARN_SLICE_ARG(added->file.name), TARN_SLICE_ARG(other->file.name), added->file.level,
-                           table->name);
+    TARN_OWN(tarn_arena_drop) struct tarn_arena *arena = tarn_arena_new();
+    TARN_OWN(tarn_buf_drop) struct tarn_buf prefix = {0};
+    tarn_table__bucket_prefix(table->uuid, added[0]->partition, &added[0]->bucket, &prefix);
+    tarn_key_add_i64(&prefix, added[0]->file.level);
+    struct tarn_live *live;
+    size_t live_count, n = 0;
+    TARN_TRY(tarn_table__live_list(table, tarn_buf_slice(&prefix), arena, &live, &live_count));
+    struct range *ranges = tarn_arena_calloc(arena, live_count + count, sizeof *ranges);
+    for (size_t i = 0; i < live_count; i++)
+        if (!is_deleted(deleted, &live[i].entry))
+            TARN_TRY(decode_range(arena, k, &live[i].entry, &ranges[n++]));
+    for (size_t i = 0; i < count; i++)
+        TARN_TRY(decode_range(arena, k, added[i], &ranges[n++]));
+    qsort_r(ranges, n, sizeof *ranges, by_min_key, (void *)k);
+    for (size_t i = 1; i < n; i++)
+        if (compare_keys(k, ranges[i - 1].max, ranges[i].min) >= 0)
+            return tarn_status_new(TARN_COMMIT_CONFLICT, "files %.*s and %.*s would overlap in level %d of table %s",
+                                   TARN_SLICE_ARG(ranges[i - 1].entry->file.name),
+                                   TARN_SLICE_ARG(ranges[i].entry->file.name), added[0]->file.level, table->name);
+    return TARN_OK;
+}
+
+static int by_level(const void *a, const void *b)
+{
+    const struct tarn_manifest_entry *left = *(const struct tarn_manifest_entry *const *)a;
+    const struct tarn_manifest_entry *right = *(const struct tarn_manifest_entry *const *)b;
+    int c = tarn_slice_compare(left->partition, right->partition);
+    if (c == 0)
+        c = (left->bucket > right->bucket) - (left->bucket < right->bucket);
+    return c != 0 ? c : (left->file.level > right->file.level) - (left->file.level < right->file.level);
 }
 
 static struct tarn_status *check_overlap(struct tarn_op *op, struct tarn_table *table,
@@ -160,23 +200,20 @@ static struct tarn_status *check_overlap(struct tarn_op *op, struct tarn_table *
     const struct tarn_schema *schema = &table->view->view.schema;
     if (schema->primary_key_count == 0)
         return TARN_OK;
+    const struct tarn_manifest_entry **added = tarn_arena_calloc(op->arena, count + 1, sizeof *added);
+    size_t n = 0;
+    for (size_t i = 0; i < count; i++)
+        if (entries[i].kind == TARN_ENTRY_ADD && entries[i].file.level > 0)
+            added[n++] = &entries[i];
+    if (n == 0)
+        return TARN_OK;
     struct key_types k = trimmed_key(schema, op->arena);
-    for (size_t i = 0; i < count; i++) {
-        if (entries[i].kind != TARN_ENTRY_ADD || entries[i].file.level == 0)
-            continue;
-        TARN_OWN(tarn_arena_drop) struct tarn_arena *arena = tarn_arena_new();
-        TARN_OWN(tarn_buf_drop) struct tarn_buf prefix = {0};
-        tarn_table__bucket_prefix(table->uuid, entries[i].partition, &entries[i].bucket, &prefix);
-        tarn_key_add_i64(&prefix, entries[i].file.level);
-        struct tarn_live *live;
-        size_t live_count;
-        TARN_TRY(tarn_table__live_list(table, tarn_buf_slice(&prefix), arena, &live, &live_count));
-        for (size_t l = 0; l < live_count; l++)
-            if (!deleted_by(entries, count, &live[l].entry))
-                TARN_TRY(check_pair(op, table, k, &entries[i], &live[l].entry));
-        for (size_t e = 0; e < i; e++)
-            if (entries[e].kind == TARN_ENTRY_ADD && same_level(&entries[e], &entries[i]))
-                TARN_TRY(check_pair(op, table, k, &entries[i], &entries[e]));
+    TARN_OWN(tarn_map_drop) struct tarn_map *deleted = deleted_identities(entries, count);
+    qsort(added, n, sizeof *added, by_level);
+    for (size_t begin = 0, end; begin < n; begin = end) {
+        for (end = begin + 1; end < n && by_level(&added[begin], &added[end]) == 0;)
+            end++;
+        TARN_TRY(check_level(table, &k, added + begin, end - begin, deleted));
     }
     return TARN_OK;
 }
