@@ -32,6 +32,7 @@
 #define CALLS_MAX 480    /* carried out at once */
 #define THREADS_SPARE 64 /* beside those: mailboxes, timers, HTTP */
 #define WORKERS_MAX 256
+#define WORKER_START_MAX_MS ((int64_t)30000) /* one not registered by then, or again, hangs */
 
 extern char **environ;
 extern const unsigned char tarn_descriptors[];
@@ -459,6 +460,7 @@ static struct tarn_status *start_workers(struct daemon *d)
         .write_buffer_bytes = tarn_conf_int(d->conf, TARN_CONF_worker_write_buffer),
         .log_level = tarn_conf_text(d->conf, TARN_CONF_log_level),
         .log_format = tarn_conf_text(d->conf, TARN_CONF_log_format),
+        .hung_ms = TARN_MAX(tarn_conf_int(d->conf, TARN_CONF_worker_lease), WORKER_START_MAX_MS),
     };
     TARN_TRY(tarn_supervisor_start(&options, &d->supervisor));
     atomic_store(&d->service.supervisor, d->supervisor);

@@ -122,6 +122,8 @@ void tarn_maintain_end_stream(struct tarn_maintain *maintain, const char *worker
 /* A local worker's process ended: it is forgotten at once, and its leases go back to the queue. It is known by the
  * process id at the end of its name. */
 void tarn_maintain_worker_ended(struct tarn_maintain *maintain, pid_t pid);
+/* Is a local worker of this process id registered? */
+bool tarn_maintain_has_worker(struct tarn_maintain *maintain, pid_t pid);
 
 /* Starts `count` local workers and keeps them running; stop ends them (TERM, then KILL after grace_ms). */
 struct tarn_supervisor;
@@ -135,6 +137,7 @@ struct tarn_supervisor_options {
     int count;
     int64_t memory_max_bytes, write_buffer_bytes;
     const char *log_level, *log_format; /* NULL: info, text */
+    int64_t hung_ms;                    /* one that runs but isn't registered so long is killed; 0: never */
 };
 TARN_MUST struct tarn_status *tarn_supervisor_start(const struct tarn_supervisor_options *options,
                                                     struct tarn_supervisor **out);

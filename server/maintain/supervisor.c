@@ -13,6 +13,9 @@
  *      |                  |               for STEADY_MS starts anew with the shortest)
  *      +----- stop -------+--> stopped
  *
+ * One that runs without being registered for hung_ms (it said nothing and was forgotten, or never came) hangs: it is
+ * killed, and so ends and starts again. Else all workers could hang, and nobody would work.
+ *
  * Children end with this process, however that ends (exec.h), and are in groups of their own.
  */
 
@@ -36,6 +39,7 @@ struct child {
     pid_t pid;          /* 0: not running */
     int64_t started_ms; /* monotonic */
     int64_t back_off_ms;
+    int64_t missing_ms;       /* monotonic: runs and was seen unregistered since; 0: was not */
     struct tarn_timer *timer; /* the next start */
 };
 
@@ -50,6 +54,7 @@ struct tarn_supervisor {
     int running;
     int64_t restarts;
     bool stopping;
+    struct tarn_timer *watch; /* for those that hang; set once */
 };
 
 /* --- what children are given --- */
@@ -145,6 +150,7 @@ static struct tarn_status *spawn_child(struct child *c)
         .die_with_parent = true,
     };
     c->started_ms = tarn_clock_mono_ms();
+    c->missing_ms = 0;
     return tarn_child_start(s->options.exec, &spec, child_ended, c, &c->pid);
 }
 
@@ -166,6 +172,35 @@ static void start_child(void *arg)
     }
     pthread_mutex_unlock(&s->lock);
     tarn_log_status(NULL, TARN_ERROR, "worker.not_started", status);
+}
+
+/* --- those that hang --- */
+
+/* The lock is held. */
+static void watch_child(struct child *c)
+{
+    struct tarn_supervisor *s = c->owner;
+    int64_t now = tarn_clock_mono_ms();
+    if (c->pid == 0 || tarn_maintain_has_worker(s->options.maintain, c->pid))
+        c->missing_ms = 0;
+    else if (c->missing_ms == 0)
+        c->missing_ms = now;
+    else if (now - c->missing_ms >= s->options.hung_ms) {
+        tarn_log(NULL, TARN_WARN, "worker.hung", "pid=%d silent_ms=%" PRId64, (int)c->pid,
+                 now - c->missing_ms);
+        kill(c->pid, SIGKILL);
+        c->missing_ms = 0;
+    }
+}
+
+/* A job of the timer. */
+static void watch(void *arg)
+{
+    struct tarn_supervisor *s = arg;
+    pthread_mutex_lock(&s->lock);
+    for (int i = 0; i < s->options.count && !s->stopping; i++)
+        watch_child(&s->children[i]);
+    pthread_mutex_unlock(&s->lock);
 }
 
 /* --- all of them --- */
@@ -195,6 +230,9 @@ struct tarn_status *tarn_supervisor_start(const struct tarn_supervisor_options *
         s->children[i] = (struct child){.owner = s, .index = i, .back_off_ms = BACK_OFF_MIN_MS};
     for (int i = 0; i < options->count; i++)
         start_child(&s->children[i]);
+    int64_t often_ms = TARN_MAX(options->hung_ms / 4, (int64_t)1);
+    if (options->maintain != NULL && options->hung_ms > 0)
+        s->watch = tarn_timer_new(options->exec, often_ms, often_ms, watch, s);
     *out = s;
     return TARN_OK;
 }
@@ -257,6 +295,7 @@ void tarn_supervisor_stop(struct tarn_supervisor *s, int64_t grace_ms)
     }
     pthread_mutex_unlock(&s->lock);
     cancel_timers(s);
+    tarn_timer_cancel(tarn_move(s->watch));
 }
 
 void tarn_supervisor_free(struct tarn_supervisor *s)

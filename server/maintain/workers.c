@@ -69,6 +69,16 @@ void tarn_maintain_worker_ended(struct tarn_maintain *m, pid_t pid)
     pthread_mutex_unlock(&m->lock);
 }
 
+bool tarn_maintain_has_worker(struct tarn_maintain *m, pid_t pid)
+{
+    bool found = false;
+    pthread_mutex_lock(&m->lock);
+    for (struct worker *w = m->workers; w != NULL; w = w->next)
+        found = found || has_pid(w, pid);
+    pthread_mutex_unlock(&m->lock);
+    return found;
+}
+
 struct tarn_status *tarn_maintain_register(struct tarn_op *op, struct tarn_maintain *m,
                                            const struct tarn_worker_info *info, const char **worker_id)
 {

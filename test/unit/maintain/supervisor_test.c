@@ -13,13 +13,15 @@ struct fixture {
     struct tarn_exec *exec;
     struct tarn_supervisor *supervisor;
     const char *dir;
+    struct tarn_maintain *maintain; /* NULL: nobody is told */
 };
 
 /* The program is a script that adds a line to <dir>/started, then does `then`. */
 static void start(struct tarn_test *t, struct fixture *f, const char *then, int count)
 {
     f->dir = tarn_test_dir(t);
-    f->exec = tarn_exec_new(2, 8);
+    if (f->exec == NULL)
+        f->exec = tarn_exec_new(2, 8);
     const char *program = tarn_arena_printf(t->arena, "%s/worker", f->dir);
     const char *text = tarn_arena_printf(
         t->arena,
@@ -38,6 +40,8 @@ static void start(struct tarn_test *t, struct fixture *f, const char *then, int 
         .memory_max_bytes = 1 << 30,
         .write_buffer_bytes = 1 << 20,
         .log_level = "debug",
+        .maintain = f->maintain,
+        .hung_ms = 300,
     };
     expect_ok(tarn_supervisor_start(&options, &f->supervisor));
 }
@@ -75,7 +79,7 @@ static bool comes_to(struct tarn_test *t, struct fixture *f, int wanted)
 
 TARN_TEST(supervisor, tells_workers_what_they_need)
 {
-    struct fixture f;
+    struct fixture f = {0};
     TARN_OWN(tarn_buf_drop) struct tarn_buf text = {0};
     setenv("TARN_TOKEN", "of somebody else", 1);
     start(t, &f, "exec sleep 60", 2);
@@ -92,7 +96,7 @@ TARN_TEST(supervisor, tells_workers_what_they_need)
 
 TARN_TEST(supervisor, starts_again_what_ends)
 {
-    struct fixture f;
+    struct fixture f = {0};
     start(t, &f, "exit 3", 1);
     expect_true(comes_to(t, &f, 4)); /* after 100, 200, 400 ms */
     expect_true(tarn_supervisor_restarts(f.supervisor) >= 3);
@@ -105,13 +109,39 @@ TARN_TEST(supervisor, starts_again_what_ends)
 
 TARN_TEST(supervisor, kills_what_does_not_listen)
 {
-    struct fixture f;
+    struct fixture f = {0};
     start(t, &f, "trap '' TERM\nwhile :; do sleep 0.05; done", 1);
     expect_true(comes_to(t, &f, 1));
     int64_t begun = tarn_clock_mono_ms();
     end(&f, 200);
     int64_t took = tarn_clock_mono_ms() - begun;
     expect_true(took >= 200 && took < 5000);
+}
+
+/* They run, but never say a word to the daemon: as good as ended. */
+TARN_TEST(supervisor, starts_again_what_hangs)
+{
+    struct fixture f = {.exec = tarn_exec_new(2, 8)};
+    struct tarn_table_env env = {.exec = f.exec, .commit_retries = 3};
+    struct tarn_catalog *catalog;
+    bool fresh;
+    expect_ok(tarn_store_open("memory:", &env.store));
+    expect_ok(tarn_state_open(tarn_arena_printf(t->arena, "%s/state", tarn_test_dir(t)), &fresh,
+                              &env.state));
+    expect_ok(tarn_catalog_open(t->op, &env, "test", "/data", &catalog));
+    struct tarn_maintain_options options = {
+        .catalog = catalog, .exec = f.exec, .check_interval_ms = 60000, .lease_ms = 60000};
+    f.maintain = tarn_maintain_new(&options);
+    start(t, &f, "exec sleep 60", 2);
+    expect_true(comes_to(t, &f, 6));
+    expect_true(tarn_supervisor_restarts(f.supervisor) >= 4);
+    tarn_supervisor_stop(f.supervisor, 1000);
+    tarn_supervisor_free(f.supervisor);
+    tarn_maintain_free(f.maintain);
+    tarn_catalog_close(catalog);
+    tarn_state_close(env.state);
+    tarn_store_unref(env.store);
+    tarn_exec_free(f.exec);
 }
 
 TARN_TEST(supervisor, says_what_it_can_not_run)
