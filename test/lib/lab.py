@@ -248,7 +248,7 @@ class Lab:
         self.peers = []
         self.only = sys.argv[1:]
         self.began = time.monotonic()
-        signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(self.done() or 1))
 
     def path(self, *parts):
         return os.path.join(self.dir, *parts)
