@@ -6,6 +6,7 @@ values that can be compared. Only the standard library. Not a test of its own.
   with lab.case("what must hold"): ...    an exception in it is a failure of that name; Skip(why) skips
   sys.exit(lab.done())                    the counts; stops all that was started
 """
+import atexit
 import base64
 import collections
 import contextlib
@@ -248,6 +249,7 @@ class Lab:
         self.peers = []
         self.only = sys.argv[1:]
         self.began = time.monotonic()
+        atexit.register(self.end_all)
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(self.done() or 1))
 
     def path(self, *parts):
@@ -286,12 +288,9 @@ class Lab:
             f.write(text)
         return path
 
-    def done(self):
-        orphans, reports = [], []
+    def end_all(self):
+        """Whatever still runs of what was started here."""
         for d in self.started:
-            reports += d.reports()
-            orphans += d.orphans
-            d.orphans = []
             if d.process is not None and d.process.poll() is None:
                 workers = d.workers()
                 d.process.kill()
@@ -300,6 +299,14 @@ class Lab:
                     kill(w)
         for p in self.peers:
             p.close()
+
+    def done(self):
+        orphans, reports = [], []
+        for d in self.started:
+            reports += d.reports()
+            orphans += d.orphans
+            d.orphans = []
+        self.end_all()
         if reports:
             self.failed += 1
             print(f"FAILED no assertion or sanitizer speaks in the logs: {reports[0]}")
