@@ -13,7 +13,8 @@ static void name_key(struct tarn_slice database, struct tarn_slice name, struct 
     tarn_buf_add_slice(key, name);
 }
 
-struct tarn_table *tarn_catalog__known(struct tarn_catalog *catalog, struct tarn_slice database, struct tarn_slice name)
+struct tarn_table *tarn_catalog__known(struct tarn_catalog *catalog, struct tarn_slice database,
+                                       struct tarn_slice name)
 {
     TARN_OWN(tarn_buf_drop) struct tarn_buf key = {0};
     name_key(database, name, &key);
@@ -25,26 +26,29 @@ struct tarn_table *tarn_catalog__known(struct tarn_catalog *catalog, struct tarn
     return table;
 }
 
-void tarn_catalog__remember(struct tarn_catalog *catalog, struct tarn_slice database, struct tarn_slice name,
-                            struct tarn_table *table)
+void tarn_catalog__remember(struct tarn_catalog *catalog, struct tarn_slice database,
+                            struct tarn_slice name, struct tarn_table *table)
 {
     TARN_OWN(tarn_buf_drop) struct tarn_buf key = {0};
     name_key(database, name, &key);
     pthread_mutex_lock(&catalog->lock);
-    struct tarn_table *old = tarn_map_set(catalog->by_name, tarn_buf_slice(&key), tarn_table_ref(table));
+    struct tarn_table *old =
+        tarn_map_set(catalog->by_name, tarn_buf_slice(&key), tarn_table_ref(table));
     tarn_map_set(catalog->by_uuid, tarn_slice_str(tarn_table_uuid(table)), table);
     tarn_metric_set(TARN_M_TABLES, NULL, (double)tarn_map_count(catalog->by_name));
     pthread_mutex_unlock(&catalog->lock);
     tarn_table_unref(old);
 }
 
-void tarn_catalog__forget(struct tarn_catalog *catalog, struct tarn_slice database, struct tarn_slice name)
+void tarn_catalog__forget(struct tarn_catalog *catalog, struct tarn_slice database,
+                          struct tarn_slice name)
 {
     TARN_OWN(tarn_buf_drop) struct tarn_buf key = {0};
     name_key(database, name, &key);
     pthread_mutex_lock(&catalog->lock);
     struct tarn_table *table = tarn_map_remove(catalog->by_name, tarn_buf_slice(&key));
-    if (table != NULL && tarn_map_find(catalog->by_uuid, tarn_slice_str(tarn_table_uuid(table))) == table)
+    if (table != NULL &&
+        tarn_map_find(catalog->by_uuid, tarn_slice_str(tarn_table_uuid(table))) == table)
         tarn_map_remove(catalog->by_uuid, tarn_slice_str(tarn_table_uuid(table)));
     tarn_metric_set(TARN_M_TABLES, NULL, (double)tarn_map_count(catalog->by_name));
     pthread_mutex_unlock(&catalog->lock);
@@ -75,8 +79,9 @@ static void identity_text(const char *uuid, const char *name, struct tarn_buf *o
 }
 
 /* *found false: the folder has no identity of ours yet. */
-static struct tarn_status *read_identity(struct tarn_op *op, struct tarn_catalog *catalog, const char *path,
-                                         bool *found, char uuid[TARN_UUID_SIZE], struct tarn_slice *name)
+static struct tarn_status *read_identity(struct tarn_op *op, struct tarn_catalog *catalog,
+                                         const char *path, bool *found, char uuid[TARN_UUID_SIZE],
+                                         struct tarn_slice *name)
 {
     TARN_OWN(tarn_buf_drop) struct tarn_buf text = {0};
     TARN_OWN(tarn_json_drop) struct tarn_json *json = NULL;
@@ -92,7 +97,8 @@ static struct tarn_status *read_identity(struct tarn_op *op, struct tarn_catalog
         return tarn_status_wrap(s, "%s/" TARN_TABLE_FILE, path);
     struct tarn_slice value = tarn_json_text(tarn_json_find(json, "uuid"));
     if (!tarn_uuid_valid(value))
-        return tarn_status_new(TARN_SCHEMA_MALFORMED, "%s/" TARN_TABLE_FILE " has no valid uuid", path);
+        return tarn_status_new(TARN_SCHEMA_MALFORMED, "%s/" TARN_TABLE_FILE " has no valid uuid",
+                               path);
     memcpy(uuid, value.data, TARN_UUID_SIZE - 1);
     uuid[TARN_UUID_SIZE - 1] = '\0';
     *name = tarn_arena_copy(op->arena, tarn_json_text(tarn_json_find(json, "name")));
@@ -101,12 +107,14 @@ static struct tarn_status *read_identity(struct tarn_op *op, struct tarn_catalog
 
 static const char *full_name(struct tarn_op *op, struct tarn_slice database, struct tarn_slice name)
 {
-    return tarn_arena_printf(op->arena, "%.*s.%.*s", TARN_SLICE_ARG(database), TARN_SLICE_ARG(name));
+    return tarn_arena_printf(op->arena, "%.*s.%.*s", TARN_SLICE_ARG(database),
+                             TARN_SLICE_ARG(name));
 }
 
 /* The uuid of the folder: the one it had, or a new one for a table that others made or a copied folder. */
-static struct tarn_status *settle_identity(struct tarn_op *op, struct tarn_catalog *catalog, const char *path,
-                                           const char *name, char uuid[TARN_UUID_SIZE])
+static struct tarn_status *settle_identity(struct tarn_op *op, struct tarn_catalog *catalog,
+                                           const char *path, const char *name,
+                                           char uuid[TARN_UUID_SIZE])
 {
     bool found;
     struct tarn_slice old_name = {0};
@@ -118,13 +126,15 @@ static struct tarn_status *settle_identity(struct tarn_op *op, struct tarn_catal
         tarn_uuid_random(uuid);
     TARN_OWN(tarn_buf_drop) struct tarn_buf text = {0};
     identity_text(uuid, name, &text);
-    TARN_TRY(tarn_store_put(catalog->env->store, op, identity_key(op, path), tarn_buf_slice(&text)));
-    tarn_log(op, TARN_INFO, found && !copied ? "catalog.table_moved" : "catalog.table_adopted", "table=%s uuid=%s",
-             tarn_log_quote(op, name), uuid);
+    TARN_TRY(
+        tarn_store_put(catalog->env->store, op, identity_key(op, path), tarn_buf_slice(&text)));
+    tarn_log(op, TARN_INFO, found && !copied ? "catalog.table_moved" : "catalog.table_adopted",
+             "table=%s uuid=%s", tarn_log_quote(op, name), uuid);
     return TARN_OK;
 }
 
-static struct tarn_status *is_table(struct tarn_op *op, struct tarn_catalog *catalog, const char *path, bool *out)
+static struct tarn_status *is_table(struct tarn_op *op, struct tarn_catalog *catalog,
+                                    const char *path, bool *out)
 {
     struct tarn_object *objects;
     size_t count;
@@ -132,14 +142,16 @@ static struct tarn_status *is_table(struct tarn_op *op, struct tarn_catalog *cat
     TARN_TRY(tarn_store_list(catalog->env->store, op, folder, false, &objects, &count));
     *out = false;
     for (size_t i = 0; i < count; i++) {
-        struct tarn_slice rest = tarn_slice_of(objects[i].key.data + strlen(folder), objects[i].key.size - strlen(folder));
+        struct tarn_slice rest = tarn_slice_of(objects[i].key.data + strlen(folder),
+                                               objects[i].key.size - strlen(folder));
         *out |= !objects[i].is_folder && tarn_slice_starts_with(rest, tarn_slice_str("/schema-"));
     }
     return TARN_OK;
 }
 
-struct tarn_status *tarn_catalog__adopt(struct tarn_op *op, struct tarn_catalog *catalog, struct tarn_slice database,
-                                        struct tarn_slice name, struct tarn_table **out)
+struct tarn_status *tarn_catalog__adopt(struct tarn_op *op, struct tarn_catalog *catalog,
+                                        struct tarn_slice database, struct tarn_slice name,
+                                        struct tarn_table **out)
 {
     *out = tarn_catalog__known(catalog, database, name);
     if (*out != NULL)
@@ -172,18 +184,21 @@ static struct tarn_status *adopt_all(struct tarn_op *op, struct tarn_catalog *ca
 }
 
 /* Tables whose drop was interrupted after they had left their place. */
-static struct tarn_status *remove_below(struct tarn_op *op, struct tarn_catalog *catalog, const char *folder)
+static struct tarn_status *remove_below(struct tarn_op *op, struct tarn_catalog *catalog,
+                                        const char *folder)
 {
     struct tarn_object *objects;
     size_t count;
     TARN_TRY(tarn_store_list(catalog->env->store, op, folder, true, &objects, &count));
     for (size_t i = 0; i < count; i++)
-        TARN_TRY(tarn_store_remove(catalog->env->store, op, tarn_arena_str(op->arena, objects[i].key)));
+        TARN_TRY(
+            tarn_store_remove(catalog->env->store, op, tarn_arena_str(op->arena, objects[i].key)));
     return tarn_store_prune(catalog->env->store, op, folder);
 }
 
-struct tarn_status *tarn_catalog_open(struct tarn_op *op, const struct tarn_table_env *env, const char *warehouse_name,
-                                      const char *data_dir, struct tarn_catalog **out)
+struct tarn_status *tarn_catalog_open(struct tarn_op *op, const struct tarn_table_env *env,
+                                      const char *warehouse_name, const char *data_dir,
+                                      struct tarn_catalog **out)
 {
     struct tarn_catalog *catalog = tarn_calloc(1, sizeof *catalog);
     catalog->env = env;
@@ -231,13 +246,13 @@ void tarn_catalog_close(struct tarn_catalog *catalog)
 
 static struct tarn_status *table_not_found(struct tarn_slice database, struct tarn_slice name)
 {
-    return tarn_status_new(TARN_TABLE_NOT_FOUND, "there is no table %.*s.%.*s", TARN_SLICE_ARG(database),
-                           TARN_SLICE_ARG(name));
+    return tarn_status_new(TARN_TABLE_NOT_FOUND, "there is no table %.*s.%.*s",
+                           TARN_SLICE_ARG(database), TARN_SLICE_ARG(name));
 }
 
 /* Others may have removed or replaced a table that is known: its identity file tells. */
-static struct tarn_status *still_here(struct tarn_op *op, struct tarn_catalog *catalog, struct tarn_table *table,
-                                      bool *out)
+static struct tarn_status *still_here(struct tarn_op *op, struct tarn_catalog *catalog,
+                                      struct tarn_table *table, bool *out)
 {
     char uuid[TARN_UUID_SIZE];
     struct tarn_slice name;
@@ -289,8 +304,9 @@ static struct tarn_status *find_or_adopt(struct tarn_op *op, struct tarn_catalog
     return s;
 }
 
-struct tarn_status *tarn_catalog_table(struct tarn_op *op, struct tarn_catalog *catalog, struct tarn_slice database,
-                                       struct tarn_slice name, struct tarn_slice uuid, struct tarn_table **out)
+struct tarn_status *tarn_catalog_table(struct tarn_op *op, struct tarn_catalog *catalog,
+                                       struct tarn_slice database, struct tarn_slice name,
+                                       struct tarn_slice uuid, struct tarn_table **out)
 {
     TARN_TRY(tarn_catalog__check_name("database", database));
     TARN_TRY(tarn_catalog__check_name("table", name));
@@ -300,17 +316,19 @@ struct tarn_status *tarn_catalog_table(struct tarn_op *op, struct tarn_catalog *
         bool found;
         TARN_TRY(tarn_catalog__database_exists(op, catalog, database, &found));
         return found ? table_not_found(database, name)
-                     : tarn_status_new(TARN_DATABASE_NOT_FOUND, "there is no database %.*s", TARN_SLICE_ARG(database));
+                     : tarn_status_new(TARN_DATABASE_NOT_FOUND, "there is no database %.*s",
+                                       TARN_SLICE_ARG(database));
     }
     if (uuid.size > 0 && !tarn_slice_is(uuid, tarn_table_uuid(table)))
-        return tarn_status_new(TARN_TABLE_REPLACED, "table %s has uuid %s, not %.*s", tarn_table_name(table),
-                               tarn_table_uuid(table), TARN_SLICE_ARG(uuid));
+        return tarn_status_new(TARN_TABLE_REPLACED, "table %s has uuid %s, not %.*s",
+                               tarn_table_name(table), tarn_table_uuid(table),
+                               TARN_SLICE_ARG(uuid));
     *out = tarn_move(table);
     return TARN_OK;
 }
 
-struct tarn_status *tarn_catalog_table_by_uuid(struct tarn_op *op, struct tarn_catalog *catalog, struct tarn_slice uuid,
-                                               struct tarn_table **out)
+struct tarn_status *tarn_catalog_table_by_uuid(struct tarn_op *op, struct tarn_catalog *catalog,
+                                               struct tarn_slice uuid, struct tarn_table **out)
 {
     pthread_mutex_lock(&catalog->lock);
     struct tarn_table *table = tarn_map_find(catalog->by_uuid, uuid);
@@ -318,16 +336,19 @@ struct tarn_status *tarn_catalog_table_by_uuid(struct tarn_op *op, struct tarn_c
         tarn_table_ref(table);
     pthread_mutex_unlock(&catalog->lock);
     if (table == NULL)
-        return tarn_status_new(TARN_TABLE_NOT_FOUND, "there is no table with uuid %.*s", TARN_SLICE_ARG(uuid));
+        return tarn_status_new(TARN_TABLE_NOT_FOUND, "there is no table with uuid %.*s",
+                               TARN_SLICE_ARG(uuid));
     *out = table;
     return TARN_OK;
 }
 
 /* One folder of a database for the list; a table that can't be opened is listed without a uuid. */
-static struct tarn_status *list_one(struct tarn_op *op, struct tarn_catalog *catalog, struct tarn_slice database,
-                                    struct tarn_slice name, struct tarn_table_info *out, bool *is)
+static struct tarn_status *list_one(struct tarn_op *op, struct tarn_catalog *catalog,
+                                    struct tarn_slice database, struct tarn_slice name,
+                                    struct tarn_table_info *out, bool *is)
 {
-    TARN_OWN(tarn_table_drop_ref) struct tarn_table *table = tarn_catalog__known(catalog, database, name);
+    TARN_OWN(tarn_table_drop_ref) struct tarn_table *table =
+        tarn_catalog__known(catalog, database, name);
     *is = true;
     *out = (struct tarn_table_info){.database = database, .name = name};
     if (table == NULL) {
@@ -336,6 +357,8 @@ static struct tarn_status *list_one(struct tarn_op *op, struct tarn_catalog *cat
         pthread_mutex_unlock(&catalog->change);
         if (s == TARN_OK && table == NULL)
             *is = false;
+        if (s != TARN_OK)
+            s = tarn_status_wrap(s, "table %s", full_name(op, database, name));
         tarn_log_status(op, TARN_WARN, "catalog.table_unreadable", s);
     }
     if (table != NULL)
@@ -343,14 +366,16 @@ static struct tarn_status *list_one(struct tarn_op *op, struct tarn_catalog *cat
     return TARN_OK;
 }
 
-struct tarn_status *tarn_catalog_tables(struct tarn_op *op, struct tarn_catalog *catalog, struct tarn_slice database,
-                                        struct tarn_table_info **out, size_t *count)
+struct tarn_status *tarn_catalog_tables(struct tarn_op *op, struct tarn_catalog *catalog,
+                                        struct tarn_slice database, struct tarn_table_info **out,
+                                        size_t *count)
 {
     TARN_TRY(tarn_catalog__check_name("database", database));
     bool found;
     TARN_TRY(tarn_catalog__database_exists(op, catalog, database, &found));
     if (!found)
-        return tarn_status_new(TARN_DATABASE_NOT_FOUND, "there is no database %.*s", TARN_SLICE_ARG(database));
+        return tarn_status_new(TARN_DATABASE_NOT_FOUND, "there is no database %.*s",
+                               TARN_SLICE_ARG(database));
     const char *folder = tarn_catalog__database_key(op, database);
     struct tarn_object *objects;
     size_t object_count;
@@ -362,7 +387,8 @@ struct tarn_status *tarn_catalog_tables(struct tarn_op *op, struct tarn_catalog 
     for (size_t i = 0; i < object_count; i++) {
         if (!objects[i].is_folder)
             continue;
-        struct tarn_slice name = tarn_slice_of(objects[i].key.data + prefix, objects[i].key.size - prefix);
+        struct tarn_slice name =
+            tarn_slice_of(objects[i].key.data + prefix, objects[i].key.size - prefix);
         struct tarn_status *s = tarn_catalog__check_name("table", name);
         bool is = s == TARN_OK;
         tarn_status_free(s);
@@ -376,8 +402,9 @@ struct tarn_status *tarn_catalog_tables(struct tarn_op *op, struct tarn_catalog 
 
 /* --- creating, moving, dropping --- */
 
-static struct tarn_status *make_table(struct tarn_op *op, struct tarn_catalog *catalog, struct tarn_slice database,
-                                      struct tarn_slice name, const struct tarn_schema *schema, struct tarn_table **out)
+static struct tarn_status *make_table(struct tarn_op *op, struct tarn_catalog *catalog,
+                                      struct tarn_slice database, struct tarn_slice name,
+                                      const struct tarn_schema *schema, struct tarn_table **out)
 {
     const char *path = tarn_catalog__table_key(op, database, name);
     bool there;
@@ -391,12 +418,15 @@ static struct tarn_status *make_table(struct tarn_op *op, struct tarn_catalog *c
     identity_text(uuid, full_name(op, database, name), &identity);
     tarn_schema_encode(schema, &json);
     /* The identity first: a table is there once it has a schema, and then it has its identity too. */
-    TARN_TRY(tarn_store_put(catalog->env->store, op, identity_key(op, path), tarn_buf_slice(&identity)));
+    TARN_TRY(
+        tarn_store_put(catalog->env->store, op, identity_key(op, path), tarn_buf_slice(&identity)));
     bool created;
-    TARN_TRY(tarn_store_put_if_absent(catalog->env->store, op, tarn_arena_printf(op->arena, "%s/schema/schema-0", path),
+    TARN_TRY(tarn_store_put_if_absent(catalog->env->store, op,
+                                      tarn_arena_printf(op->arena, "%s/schema/schema-0", path),
                                       tarn_buf_slice(&json), &created));
     if (!created)
-        return tarn_status_new(TARN_TABLE_EXISTS, "another writer made table %s first", full_name(op, database, name));
+        return tarn_status_new(TARN_TABLE_EXISTS, "another writer made table %s first",
+                               full_name(op, database, name));
     TARN_TRY(tarn_table_open(op, catalog->env, path, uuid, full_name(op, database, name), out));
     tarn_catalog__remember(catalog, database, name, *out);
     return TARN_OK;
@@ -404,7 +434,8 @@ static struct tarn_status *make_table(struct tarn_op *op, struct tarn_catalog *c
 
 struct tarn_status *tarn_catalog_create_table(struct tarn_op *op, struct tarn_catalog *catalog,
                                               struct tarn_slice database, struct tarn_slice name,
-                                              const struct tarn_schema *draft, struct tarn_table **out)
+                                              const struct tarn_schema *draft,
+                                              struct tarn_table **out)
 {
     TARN_TRY(tarn_catalog__check_name("database", database));
     TARN_TRY(tarn_catalog__check_name("table", name));
@@ -415,7 +446,8 @@ struct tarn_status *tarn_catalog_create_table(struct tarn_op *op, struct tarn_ca
     bool found;
     TARN_TRY(tarn_catalog__database_exists(op, catalog, database, &found));
     if (!found)
-        return tarn_status_new(TARN_DATABASE_NOT_FOUND, "there is no database %.*s", TARN_SLICE_ARG(database));
+        return tarn_status_new(TARN_DATABASE_NOT_FOUND, "there is no database %.*s",
+                               TARN_SLICE_ARG(database));
     pthread_mutex_lock(&catalog->change);
     struct tarn_status *s = make_table(op, catalog, database, name, &schema, out);
     pthread_mutex_unlock(&catalog->change);
@@ -423,7 +455,8 @@ struct tarn_status *tarn_catalog_create_table(struct tarn_op *op, struct tarn_ca
 }
 
 /* "db.t" of a table back into its two names; a database's name has no dot problem: its folder tells. */
-static void names_of(struct tarn_op *op, struct tarn_table *table, struct tarn_slice *database, struct tarn_slice *name)
+static void names_of(struct tarn_op *op, struct tarn_table *table, struct tarn_slice *database,
+                     struct tarn_slice *name)
 {
     const char *path = tarn_arena_str(op->arena, tarn_slice_str(tarn_table_path(table)));
     const char *slash = strrchr(path, '/');
@@ -431,8 +464,9 @@ static void names_of(struct tarn_op *op, struct tarn_table *table, struct tarn_s
     *name = tarn_slice_str(slash + 1);
 }
 
-static struct tarn_status *move_table(struct tarn_op *op, struct tarn_catalog *catalog, struct tarn_table *table,
-                                      struct tarn_slice to_database, struct tarn_slice to_name)
+static struct tarn_status *move_table(struct tarn_op *op, struct tarn_catalog *catalog,
+                                      struct tarn_table *table, struct tarn_slice to_database,
+                                      struct tarn_slice to_name)
 {
     struct tarn_slice database, name;
     names_of(op, table, &database, &name);
@@ -440,7 +474,8 @@ static struct tarn_status *move_table(struct tarn_op *op, struct tarn_catalog *c
     bool there;
     TARN_TRY(is_table(op, catalog, to_path, &there));
     if (there)
-        return tarn_status_new(TARN_TABLE_EXISTS, "table %s exists", full_name(op, to_database, to_name));
+        return tarn_status_new(TARN_TABLE_EXISTS, "table %s exists",
+                               full_name(op, to_database, to_name));
     TARN_TRY(tarn_table_move(op, table, to_path, full_name(op, to_database, to_name)));
     tarn_catalog__remember(catalog, to_database, to_name, table);
     TARN_OWN(tarn_buf_drop) struct tarn_buf key = {0};
@@ -450,11 +485,13 @@ static struct tarn_status *move_table(struct tarn_op *op, struct tarn_catalog *c
     pthread_mutex_unlock(&catalog->lock);
     TARN_OWN(tarn_buf_drop) struct tarn_buf identity = {0};
     identity_text(tarn_table_uuid(table), full_name(op, to_database, to_name), &identity);
-    return tarn_store_put(catalog->env->store, op, identity_key(op, to_path), tarn_buf_slice(&identity));
+    return tarn_store_put(catalog->env->store, op, identity_key(op, to_path),
+                          tarn_buf_slice(&identity));
 }
 
 struct tarn_status *tarn_catalog_rename_table(struct tarn_op *op, struct tarn_catalog *catalog,
-                                              struct tarn_table *table, struct tarn_slice to_database,
+                                              struct tarn_table *table,
+                                              struct tarn_slice to_database,
                                               struct tarn_slice to_name)
 {
     TARN_TRY(tarn_catalog__check_name("database", to_database));
@@ -462,14 +499,16 @@ struct tarn_status *tarn_catalog_rename_table(struct tarn_op *op, struct tarn_ca
     bool found;
     TARN_TRY(tarn_catalog__database_exists(op, catalog, to_database, &found));
     if (!found)
-        return tarn_status_new(TARN_DATABASE_NOT_FOUND, "there is no database %.*s", TARN_SLICE_ARG(to_database));
+        return tarn_status_new(TARN_DATABASE_NOT_FOUND, "there is no database %.*s",
+                               TARN_SLICE_ARG(to_database));
     pthread_mutex_lock(&catalog->change);
     struct tarn_status *s = move_table(op, catalog, table, to_database, to_name);
     pthread_mutex_unlock(&catalog->change);
     return s;
 }
 
-static struct tarn_status *drop(struct tarn_op *op, struct tarn_catalog *catalog, struct tarn_table *table)
+static struct tarn_status *drop(struct tarn_op *op, struct tarn_catalog *catalog,
+                                struct tarn_table *table)
 {
     struct tarn_slice database, name;
     names_of(op, table, &database, &name);
@@ -482,7 +521,8 @@ static struct tarn_status *drop(struct tarn_op *op, struct tarn_catalog *catalog
     return remove_below(op, catalog, away);
 }
 
-struct tarn_status *tarn_catalog_drop_table(struct tarn_op *op, struct tarn_catalog *catalog, struct tarn_table *table)
+struct tarn_status *tarn_catalog_drop_table(struct tarn_op *op, struct tarn_catalog *catalog,
+                                            struct tarn_table *table)
 {
     TARN_TRY(tarn_catalog_check_owner(op, catalog));
     pthread_mutex_lock(&catalog->change);

@@ -17,6 +17,7 @@
 
 #define BEAT_MS 5000
 #define OWNER_DEAD_MS 30000
+#define EPOCH_MAX ((INT64_C(1) << 31) - 2) /* a fencing token is an epoch and 32 bits of count */
 
 struct owner {
     int64_t epoch, beat_ms, pid;
@@ -24,7 +25,8 @@ struct owner {
     bool released;
 };
 
-static struct tarn_status *read_owner(struct tarn_op *op, struct tarn_catalog *catalog, bool *found, struct owner *out)
+static struct tarn_status *read_owner(struct tarn_op *op, struct tarn_catalog *catalog, bool *found,
+                                      struct owner *out)
 {
     TARN_OWN(tarn_buf_drop) struct tarn_buf text = {0};
     TARN_OWN(tarn_json_drop) struct tarn_json *json = NULL;
@@ -37,9 +39,17 @@ static struct tarn_status *read_owner(struct tarn_op *op, struct tarn_catalog *c
     if (s != TARN_OK)
         return tarn_status_wrap(s, "warehouse %s", tarn_store_uri(catalog->env->store));
     s = tarn_json_parse(tarn_buf_slice(&text), &json);
-    if (s != TARN_OK)
-        return tarn_status_wrap(s, "%s/" TARN_OWNER_KEY, tarn_store_uri(catalog->env->store));
-    out->epoch = tarn_json_int(tarn_json_find(json, "epoch"));
+    const struct tarn_json *epoch = s == TARN_OK ? tarn_json_find(json, "epoch") : NULL;
+    bool fine = epoch != NULL && tarn_json_kind(epoch) == TARN_JSON_INTEGER && tarn_json_int(epoch) > 0 &&
+                tarn_json_int(epoch) <= EPOCH_MAX;
+    if (!fine) { /* who has the warehouse can't be told, so nobody takes it */
+        struct tarn_status *damaged =
+            tarn_status_new(TARN_OWNER_DAMAGED, "%s/" TARN_OWNER_KEY ": %s", tarn_store_uri(catalog->env->store),
+                            s != TARN_OK ? tarn_status_message(s) : "it has no valid epoch");
+        tarn_status_free(s);
+        return damaged;
+    }
+    out->epoch = tarn_json_int(epoch);
     out->beat_ms = tarn_json_int(tarn_json_find(json, "beatMillis"));
     out->pid = tarn_json_int(tarn_json_find(json, "pid"));
     out->holder = tarn_arena_copy(op->arena, tarn_json_text(tarn_json_find(json, "holder")));
@@ -56,7 +66,8 @@ static void host_name(char out[256])
     out[255] = '\0';
 }
 
-static struct tarn_status *write_owner(struct tarn_op *op, struct tarn_catalog *catalog, bool released)
+static struct tarn_status *write_owner(struct tarn_op *op, struct tarn_catalog *catalog,
+                                       bool released)
 {
     char host[256];
     host_name(host);
@@ -98,11 +109,12 @@ static void beat(void *arg)
 
 static struct tarn_status *held(struct tarn_catalog *catalog, const struct owner *owner)
 {
-    return tarn_status_new(TARN_WAREHOUSE_HELD,
-                           "warehouse %s is held by the daemon with data directory %.*s (process %" PRId64
-                           " on %.*s), epoch %" PRId64,
-                           tarn_store_uri(catalog->env->store), TARN_SLICE_ARG(owner->data_dir), owner->pid,
-                           TARN_SLICE_ARG(owner->host), owner->epoch);
+    return tarn_status_new(
+        TARN_WAREHOUSE_HELD,
+        "warehouse %s is held by the daemon with data directory %.*s (process %" PRId64
+        " on %.*s), epoch %" PRId64,
+        tarn_store_uri(catalog->env->store), TARN_SLICE_ARG(owner->data_dir), owner->pid,
+        TARN_SLICE_ARG(owner->host), owner->epoch);
 }
 
 struct tarn_status *tarn_catalog__take_warehouse(struct tarn_op *op, struct tarn_catalog *catalog)
@@ -116,7 +128,8 @@ struct tarn_status *tarn_catalog__take_warehouse(struct tarn_op *op, struct tarn
     catalog->epoch = owner.epoch + 1;
     bool created;
     const char *claim = tarn_arena_printf(op->arena, ".tarn/epoch-%" PRId64, catalog->epoch);
-    TARN_TRY(tarn_store_put_if_absent(catalog->env->store, op, claim, tarn_slice_str(catalog->holder), &created));
+    TARN_TRY(tarn_store_put_if_absent(catalog->env->store, op, claim,
+                                      tarn_slice_str(catalog->holder), &created));
     while (!created) {
         /* Taken: by another that starts right now, or by one that died before it wrote the owner object. */
         struct owner now = {0};
@@ -125,12 +138,14 @@ struct tarn_status *tarn_catalog__take_warehouse(struct tarn_op *op, struct tarn
             return held(catalog, &now);
         catalog->epoch = TARN_MAX(catalog->epoch, now.epoch) + 1;
         claim = tarn_arena_printf(op->arena, ".tarn/epoch-%" PRId64, catalog->epoch);
-        TARN_TRY(tarn_store_put_if_absent(catalog->env->store, op, claim, tarn_slice_str(catalog->holder), &created));
+        TARN_TRY(tarn_store_put_if_absent(catalog->env->store, op, claim,
+                                          tarn_slice_str(catalog->holder), &created));
     }
     TARN_TRY(write_owner(op, catalog, false));
     if (owner.epoch > 0) /* claims of the past decide nothing any more */
-        TARN_TRY(tarn_store_remove(catalog->env->store, op,
-                                   tarn_arena_printf(op->arena, ".tarn/epoch-%" PRId64, owner.epoch)));
+        TARN_TRY(
+            tarn_store_remove(catalog->env->store, op,
+                              tarn_arena_printf(op->arena, ".tarn/epoch-%" PRId64, owner.epoch)));
     TARN_TRY(tarn_catalog_check_owner(op, catalog));
     catalog->heartbeat = tarn_timer_new(catalog->env->exec, BEAT_MS, BEAT_MS, beat, catalog);
     return TARN_OK;
@@ -156,7 +171,8 @@ struct tarn_status *tarn_catalog_check_owner(struct tarn_op *op, struct tarn_cat
     if (found && tarn_slice_is(owner.holder, catalog->holder) && owner.epoch == catalog->epoch)
         return TARN_OK;
     if (!found)
-        return tarn_status_new(TARN_WAREHOUSE_HELD, "the owner object of warehouse %s was removed; epoch was %" PRId64,
+        return tarn_status_new(TARN_WAREHOUSE_HELD,
+                               "the owner object of warehouse %s was removed; epoch was %" PRId64,
                                tarn_store_uri(catalog->env->store), catalog->epoch);
     return held(catalog, &owner);
 }

@@ -19,8 +19,10 @@ struct house {
 static void open_catalog(struct house *h)
 {
     bool fresh;
-    expect_ok(tarn_state_open(tarn_arena_printf(h->t->arena, "%s/state", tarn_test_dir(h->t)), &fresh, &h->state));
-    h->env = (struct tarn_table_env){.store = h->store, .state = h->state, .exec = h->exec, .commit_retries = 3};
+    expect_ok(tarn_state_open(tarn_arena_printf(h->t->arena, "%s/state", tarn_test_dir(h->t)),
+                              &fresh, &h->state));
+    h->env = (struct tarn_table_env){
+        .store = h->store, .state = h->state, .exec = h->exec, .commit_retries = 3};
     expect_ok(tarn_catalog_open(h->t->op, &h->env, "test", "/data/one", &h->catalog));
 }
 
@@ -33,7 +35,8 @@ static void close_catalog(struct house *h)
 static void house_init(struct house *h, struct tarn_test *t)
 {
     *h = (struct house){.t = t, .exec = tarn_exec_new(2, 16)};
-    expect_ok(tarn_store_open(tarn_arena_printf(t->arena, "file://%s", tarn_test_dir(t)), &h->store));
+    expect_ok(
+        tarn_store_open(tarn_arena_printf(t->arena, "file://%s", tarn_test_dir(t)), &h->store));
     open_catalog(h);
 }
 
@@ -52,12 +55,14 @@ static void make_database(struct house *h, const char *name)
     expect_ok(tarn_database_create(h->t->op, h->catalog, &info, false));
 }
 
-static struct tarn_status *make_table(struct house *h, const char *database, const char *name, struct tarn_table **out)
+static struct tarn_status *make_table(struct house *h, const char *database, const char *name,
+                                      struct tarn_table **out)
 {
     struct tarn_schema draft = {.version = 3};
     struct tarn_slice key = S("id");
     struct tarn_pair bucket = {S("bucket"), S("1")};
-    expect_ok(tarn_columns_parse(S("id BIGINT NOT NULL, v STRING"), h->t->arena, &draft.fields, &draft.field_count));
+    expect_ok(tarn_columns_parse(S("id BIGINT NOT NULL, v STRING"), h->t->arena, &draft.fields,
+                                 &draft.field_count));
     draft.primary_keys = &key;
     draft.primary_key_count = 1;
     draft.options = &bucket;
@@ -65,8 +70,8 @@ static struct tarn_status *make_table(struct house *h, const char *database, con
     return tarn_catalog_create_table(h->t->op, h->catalog, S(database), S(name), &draft, out);
 }
 
-static struct tarn_status *find(struct house *h, const char *database, const char *name, const char *uuid,
-                                struct tarn_table **out)
+static struct tarn_status *find(struct house *h, const char *database, const char *name,
+                                const char *uuid, struct tarn_table **out)
 {
     return tarn_catalog_table(h->t->op, h->catalog, S(database), S(name), S(uuid), out);
 }
@@ -99,7 +104,8 @@ TARN_TEST(catalog, adopts_what_others_put_there_when_it_is_named)
     house_init(&h, t);
     TARN_OWN(tarn_buf_drop) struct tarn_buf schema = {0};
     tarn_test_golden("schema/java-primary-key.json", &schema);
-    expect_ok(tarn_store_put(h.store, t->op, "theirs.db/t/schema/schema-0", tarn_buf_slice(&schema)));
+    expect_ok(
+        tarn_store_put(h.store, t->op, "theirs.db/t/schema/schema-0", tarn_buf_slice(&schema)));
     const char *uuid = uuid_of(&h, "theirs", "t");
     expect_int(strlen(uuid), 36);
     struct tarn_table_info *tables;
@@ -108,10 +114,12 @@ TARN_TEST(catalog, adopts_what_others_put_there_when_it_is_named)
     expect_int(count, 1);
     expect_str(tables[0].uuid, uuid);
     /* a copied folder is another table */
-    expect_ok(tarn_store_put(h.store, t->op, "theirs.db/copy/schema/schema-0", tarn_buf_slice(&schema)));
+    expect_ok(
+        tarn_store_put(h.store, t->op, "theirs.db/copy/schema/schema-0", tarn_buf_slice(&schema)));
     TARN_OWN(tarn_buf_drop) struct tarn_buf identity = {0};
     expect_ok(tarn_store_get(h.store, t->op, "theirs.db/t/.tarn-table", &identity));
-    expect_ok(tarn_store_put(h.store, t->op, "theirs.db/copy/.tarn-table", tarn_buf_slice(&identity)));
+    expect_ok(
+        tarn_store_put(h.store, t->op, "theirs.db/copy/.tarn-table", tarn_buf_slice(&identity)));
     expect_true(strcmp(uuid_of(&h, "theirs", "copy"), uuid) != 0);
     expect_str(uuid_of(&h, "theirs", "t"), uuid);
 }
@@ -137,7 +145,8 @@ TARN_TEST(catalog, fences_a_table_that_was_dropped_and_made_again) /* K53 */
     expect_status(find(&h, "db", "t", old, &found), TARN_TABLE_REPLACED, old);
     struct tarn_commit commit = {.user = S("u"), .identifier = 1, .watermark = TARN_SNAPSHOT_NONE};
     struct tarn_commit_result result;
-    expect_status(tarn_table_commit(t->op, first, &commit, &result), TARN_TABLE_NOT_FOUND, "no longer there");
+    expect_status(tarn_table_commit(t->op, first, &commit, &result), TARN_TABLE_NOT_FOUND,
+                  "no longer there");
 }
 
 TARN_TEST(catalog, renames_with_the_same_uuid)
@@ -151,8 +160,10 @@ TARN_TEST(catalog, renames_with_the_same_uuid)
     TARN_OWN(tarn_table_drop_ref) struct tarn_table *found = NULL;
     expect_ok(make_table(&h, "db", "t", &table));
     expect_ok(make_table(&h, "other", "taken", &taken));
-    expect_status(tarn_catalog_rename_table(t->op, h.catalog, table, S("other"), S("taken")), TARN_TABLE_EXISTS, "");
-    expect_status(tarn_catalog_rename_table(t->op, h.catalog, table, S("nowhere"), S("t")), TARN_DATABASE_NOT_FOUND, "");
+    expect_status(tarn_catalog_rename_table(t->op, h.catalog, table, S("other"), S("taken")),
+                  TARN_TABLE_EXISTS, "");
+    expect_status(tarn_catalog_rename_table(t->op, h.catalog, table, S("nowhere"), S("t")),
+                  TARN_DATABASE_NOT_FOUND, "");
     const char *uuid = uuid_of(&h, "db", "t");
     expect_ok(tarn_catalog_rename_table(t->op, h.catalog, table, S("other"), S("moved")));
     expect_str(uuid_of(&h, "other", "moved"), uuid);
@@ -164,17 +175,21 @@ TARN_TEST(catalog, refuses_names_that_could_be_something_else)
 {
     TARN_OWN(house_fini) struct house h;
     house_init(&h, t);
-    const char *bad[] = {"", ".", "..", "a/b", "a\\b", ".hidden", "_hidden", "a$b", "x\x01y", "x.db", "\xff\xfe"};
+    const char *bad[] = {"",        ".",   "..",     "a/b",  "a\\b",    ".hidden",
+                         "_hidden", "a$b", "x\x01y", "x.db", "\xff\xfe"};
     for (size_t i = 0; i < TARN_COUNT_OF(bad); i++) {
         struct tarn_database_info info = {.name = S(bad[i])};
-        expect_status(tarn_database_create(t->op, h.catalog, &info, false), TARN_NAME_INVALID, "database name");
+        expect_status(tarn_database_create(t->op, h.catalog, &info, false), TARN_NAME_INVALID,
+                      "database name");
     }
-    make_database(&h, "stra\xc3\x9f" "e b*r%20"); /* odd, but its own folder */
+    make_database(&h, "stra\xc3\x9f"
+                      "e b*r%20"); /* odd, but its own folder */
     struct tarn_database_info *list;
     size_t count;
     expect_ok(tarn_database_list(t->op, h.catalog, &list, &count));
     expect_int(count, 1);
-    expect_slice(list[0].name, "stra\xc3\x9f" "e b*r%20");
+    expect_slice(list[0].name, "stra\xc3\x9f"
+                               "e b*r%20");
 }
 
 TARN_TEST(catalog, keeps_names_apart_that_differ_in_case) /* K40 */
@@ -197,10 +212,12 @@ TARN_TEST(catalog, drops_a_database_only_when_it_is_empty_or_told_to)
     TARN_OWN(tarn_table_drop_ref) struct tarn_table *table = NULL;
     expect_ok(make_table(&h, "db", "t", &table));
     int64_t dropped;
-    expect_status(tarn_database_drop(t->op, h.catalog, S("db"), false, &dropped), TARN_DATABASE_NOT_EMPTY, "1 table");
+    expect_status(tarn_database_drop(t->op, h.catalog, S("db"), false, &dropped),
+                  TARN_DATABASE_NOT_EMPTY, "1 table");
     expect_ok(tarn_database_drop(t->op, h.catalog, S("db"), true, &dropped));
     expect_int(dropped, 1);
-    expect_status(tarn_database_drop(t->op, h.catalog, S("db"), true, &dropped), TARN_DATABASE_NOT_FOUND, "db");
+    expect_status(tarn_database_drop(t->op, h.catalog, S("db"), true, &dropped),
+                  TARN_DATABASE_NOT_FOUND, "db");
 }
 
 TARN_TEST(catalog, changes_a_schema_whole_or_not_at_all)
@@ -216,19 +233,23 @@ TARN_TEST(catalog, changes_a_schema_whole_or_not_at_all)
         {.kind = TARN_CHANGE_ADD_COLUMN, .field = {.name = S("n"), .type = type}, .after = S("id")},
         {.kind = TARN_CHANGE_DROP_COLUMN, .key = S("nope")},
     };
-    expect_status(tarn_catalog_alter_table(t->op, h.catalog, table, changes, 2), TARN_COLUMN_NOT_FOUND, "nope");
+    expect_status(tarn_catalog_alter_table(t->op, h.catalog, table, changes, 2),
+                  TARN_COLUMN_NOT_FOUND, "nope");
     expect_ok(tarn_catalog_alter_table(t->op, h.catalog, table, changes, 1));
     changes[0] = (struct tarn_schema_change){.kind = TARN_CHANGE_DROP_COLUMN, .key = S("n")};
     expect_ok(tarn_catalog_alter_table(t->op, h.catalog, table, changes, 1));
-    changes[0] = (struct tarn_schema_change){.kind = TARN_CHANGE_ADD_COLUMN, .field = {.name = S("n"), .type = type}};
-    expect_ok(tarn_catalog_alter_table(t->op, h.catalog, table, changes, 1)); /* K34: a new id, never the old one */
+    changes[0] = (struct tarn_schema_change){.kind = TARN_CHANGE_ADD_COLUMN,
+                                             .field = {.name = S("n"), .type = type}};
+    expect_ok(tarn_catalog_alter_table(t->op, h.catalog, table, changes,
+                                       1)); /* K34: a new id, never the old one */
     TARN_OWN(tarn_table_view_drop) const struct tarn_table_view *view = NULL;
     expect_ok(tarn_table_look(t->op, table, &view));
     expect_int(view->schema.id, 3);
     expect_int(view->schema.field_count, 3);
     expect_int(view->schema.fields[2].id, 3);
     changes[0] = (struct tarn_schema_change){.kind = TARN_CHANGE_DROP_COLUMN, .key = S("id")};
-    expect_status(tarn_catalog_alter_table(t->op, h.catalog, table, changes, 1), TARN_SCHEMA_INVALID, "is a key");
+    expect_status(tarn_catalog_alter_table(t->op, h.catalog, table, changes, 1),
+                  TARN_SCHEMA_INVALID, "is a key");
 }
 
 TARN_TEST(owner, a_second_daemon_names_the_holder_and_stops)
@@ -242,6 +263,24 @@ TARN_TEST(owner, a_second_daemon_names_the_holder_and_stops)
     expect_ok(tarn_catalog_check_owner(t->op, h.catalog));
 }
 
+/* Who has the warehouse can't be told then: nobody takes it, and no epoch runs over. */
+TARN_TEST(owner, one_that_is_damaged_is_refused)
+{
+    static const char *const bad[] = {"", "garbage", "[]", "{}", "{\"epoch\": \"1\"}",
+                                      "{\"epoch\": -1}", "{\"epoch\": 9223372036854775807}"};
+    TARN_OWN(house_fini) struct house h;
+    house_init(&h, t);
+    TARN_OWN(tarn_buf_drop) struct tarn_buf before = {0};
+    expect_ok(tarn_store_get(h.store, t->op, ".tarn/owner", &before));
+    for (size_t i = 0; i < TARN_COUNT_OF(bad); i++) {
+        struct tarn_catalog *second = NULL;
+        expect_ok(tarn_store_put(h.store, t->op, ".tarn/owner", S(bad[i])));
+        expect_status(tarn_catalog_open(t->op, &h.env, "test", "/data/one", &second),
+                      TARN_OWNER_DAMAGED, ".tarn/owner");
+    }
+    expect_ok(tarn_store_put(h.store, t->op, ".tarn/owner", tarn_buf_slice(&before)));
+}
+
 TARN_TEST(owner, one_that_was_replaced_learns_it_before_it_deletes)
 {
     TARN_OWN(house_fini) struct house h;
@@ -249,9 +288,11 @@ TARN_TEST(owner, one_that_was_replaced_learns_it_before_it_deletes)
     make_database(&h, "db");
     TARN_OWN(tarn_table_drop_ref) struct tarn_table *table = NULL;
     expect_ok(make_table(&h, "db", "t", &table));
-    expect_ok(tarn_store_put(h.store, t->op, ".tarn/owner",
-                             S("{\"epoch\": 9, \"holder\": \"x\", \"dataDir\": \"/data/two\", \"host\": \"h\", \"pid\": 1}")));
-    expect_status(tarn_catalog_drop_table(t->op, h.catalog, table), TARN_WAREHOUSE_HELD, "/data/two");
+    expect_ok(tarn_store_put(
+        h.store, t->op, ".tarn/owner",
+        S("{\"epoch\": 9, \"holder\": \"x\", \"dataDir\": \"/data/two\", \"host\": \"h\", \"pid\": 1}")));
+    expect_status(tarn_catalog_drop_table(t->op, h.catalog, table), TARN_WAREHOUSE_HELD,
+                  "/data/two");
     TARN_OWN(tarn_table_drop_ref) struct tarn_table *still = NULL;
     expect_ok(find(&h, "db", "t", NULL, &still));
 }
@@ -292,7 +333,8 @@ static void *name_on(void *arg)
         TARN_OWN(tarn_op_fini) struct tarn_op op;
         TARN_OWN(tarn_table_drop_ref) struct tarn_table *table = NULL;
         tarn_op_init(&op);
-        struct tarn_status *s = tarn_catalog_table(&op, r->h->catalog, S("db"), S("t"), S(NULL), &table);
+        struct tarn_status *s =
+            tarn_catalog_table(&op, r->h->catalog, S("db"), S("t"), S(NULL), &table);
         r->failures += s != TARN_OK && tarn_status_reason(s) != TARN_TABLE_NOT_FOUND;
         r->failures += s == TARN_OK && !tarn_slice_is(r->uuid, tarn_table_uuid(table));
         tarn_status_free(s);
@@ -314,7 +356,8 @@ TARN_TEST(catalog, a_rename_is_one_step_for_readers)
     pthread_create(&threads[1], NULL, name_on, &by_name);
     int failures = 0;
     for (int i = 0; i < 40; i++) {
-        struct tarn_status *s = tarn_catalog_rename_table(t->op, h.catalog, table, S("db"), S(i % 2 == 0 ? "u" : "t"));
+        struct tarn_status *s =
+            tarn_catalog_rename_table(t->op, h.catalog, table, S("db"), S(i % 2 == 0 ? "u" : "t"));
         failures += s != TARN_OK;
         tarn_status_free(s);
     }
