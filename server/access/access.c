@@ -27,7 +27,7 @@ struct tarn_access {
     bool needs_token;
     char *token_file;
     char worker_secret[TOKEN_SIZE_MAX + 1];
-    pthread_mutex_t lock;          /* guards tokens */
+    pthread_mutex_t lock; /* guards tokens */
     struct token *tokens;
     size_t token_count;
 };
@@ -51,20 +51,24 @@ static struct tarn_status *read_file(const char *path, struct tarn_buf *out)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
-        return tarn_status_new(TARN_CONFIG_INVALID, "auth.token_file %s: %s", path, strerror(errno));
+        return tarn_status_new(TARN_CONFIG_INVALID, "auth.token_file %s: %s", path,
+                               strerror(errno));
     struct stat st;
     struct tarn_status *s = TARN_OK;
     if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode) || st.st_size > TOKEN_FILE_SIZE_MAX)
-        s = tarn_status_new(TARN_CONFIG_INVALID, "auth.token_file %s is no file of at most %d bytes", path,
+        s = tarn_status_new(TARN_CONFIG_INVALID,
+                            "auth.token_file %s is no file of at most %d bytes", path,
                             TOKEN_FILE_SIZE_MAX);
     else if (st.st_mode & S_IROTH)
-        s = tarn_status_new(TARN_CONFIG_INVALID, "auth.token_file %s may be read by everybody; chmod o-r it", path);
+        s = tarn_status_new(TARN_CONFIG_INVALID,
+                            "auth.token_file %s may be read by everybody; chmod o-r it", path);
     uint8_t chunk[4096];
     ssize_t got = 0;
     while (s == TARN_OK && (got = read(fd, chunk, sizeof chunk)) > 0) {
         tarn_buf_add(out, chunk, (size_t)got);
         if (out->size > TOKEN_FILE_SIZE_MAX)
-            s = tarn_status_new(TARN_CONFIG_INVALID, "auth.token_file %s grew while it was read", path);
+            s = tarn_status_new(TARN_CONFIG_INVALID, "auth.token_file %s grew while it was read",
+                                path);
     }
     if (s == TARN_OK && got < 0)
         s = tarn_status_new(TARN_CONFIG_INVALID, "auth.token_file %s: %s", path, strerror(errno));
@@ -72,21 +76,28 @@ static struct tarn_status *read_file(const char *path, struct tarn_buf *out)
     return s;
 }
 
-static struct tarn_status *add_line(struct token_list *list, const char *path, int line, struct tarn_slice text)
+static struct tarn_status *add_line(struct token_list *list, const char *path, int line,
+                                    struct tarn_slice text)
 {
     while (text.size > 0 && (text.data[text.size - 1] == ' ' || text.data[text.size - 1] == '\r'))
         text.size--;
     if (text.size == 0 || text.data[0] == '#')
         return TARN_OK;
     const uint8_t *colon = memchr(text.data, ':', text.size);
-    struct tarn_slice name = colon == NULL ? text : tarn_slice_of(text.data, (size_t)(colon - text.data));
-    struct tarn_slice secret = colon == NULL ? text : tarn_slice_of(colon + 1, text.size - name.size - 1);
-    if (secret.size < TOKEN_SIZE_MIN || secret.size > TOKEN_SIZE_MAX || (colon != NULL && name.size == 0))
-        return tarn_status_new(TARN_CONFIG_INVALID, "auth.token_file %s:%d: want name:token, a token of %d to %d "
-                               "characters", path, line, TOKEN_SIZE_MIN, TOKEN_SIZE_MAX);
+    struct tarn_slice name =
+        colon == NULL ? text : tarn_slice_of(text.data, (size_t)(colon - text.data));
+    struct tarn_slice secret =
+        colon == NULL ? text : tarn_slice_of(colon + 1, text.size - name.size - 1);
+    if (secret.size < TOKEN_SIZE_MIN || secret.size > TOKEN_SIZE_MAX ||
+        (colon != NULL && name.size == 0))
+        return tarn_status_new(TARN_CONFIG_INVALID,
+                               "auth.token_file %s:%d: want name:token, a token of %d to %d "
+                               "characters",
+                               path, line, TOKEN_SIZE_MIN, TOKEN_SIZE_MAX);
     TARN_GROW(list->items, list->count, list->capacity);
     list->items[list->count++] =
-        (struct token){colon == NULL ? tarn_format("token-%d", line) : tarn_slice_dup(name), tarn_slice_dup(secret)};
+        (struct token){colon == NULL ? tarn_format("token-%d", line) : tarn_slice_dup(name),
+                       tarn_slice_dup(secret)};
     return TARN_OK;
 }
 
@@ -115,8 +126,10 @@ struct tarn_status *tarn_access_open(const struct tarn_conf *conf, struct tarn_a
     bool token = strcmp(mode, "token") == 0;
     if (!token && strcmp(mode, "none") != 0)
         return strcmp(mode, "oidc") == 0
-                   ? tarn_status_new(TARN_UNIMPLEMENTED, "auth.mode = oidc is not there yet; use token")
-                   : tarn_status_new(TARN_CONFIG_INVALID, "auth.mode = %s; want none or token", mode);
+                   ? tarn_status_new(TARN_UNIMPLEMENTED,
+                                     "auth.mode = oidc is not there yet; use token")
+                   : tarn_status_new(TARN_CONFIG_INVALID, "auth.mode = %s; want none or token",
+                                     mode);
     const char *file = tarn_conf_text(conf, TARN_CONF_auth_token_file);
     if (token && file[0] == '\0')
         return tarn_status_new(TARN_CONFIG_INVALID, "auth.mode = token needs auth.token_file");
@@ -156,7 +169,8 @@ static void adopt_worker_secret(struct tarn_access *access, const struct token_l
 {
     for (size_t i = 0; access->tokens == NULL && i < list->count; i++)
         if (strcmp(list->items[i].name, PRINCIPAL_WORKER) == 0)
-            snprintf(access->worker_secret, sizeof access->worker_secret, "%s", list->items[i].secret);
+            snprintf(access->worker_secret, sizeof access->worker_secret, "%s",
+                     list->items[i].secret);
 }
 
 struct tarn_status *tarn_access_reload(struct tarn_access *access)
@@ -180,7 +194,8 @@ const char *tarn_access_worker_secret(const struct tarn_access *access)
     return access->worker_secret;
 }
 
-struct tarn_status *tarn_access_authenticate(struct tarn_access *access, struct tarn_op *op, struct tarn_slice token)
+struct tarn_status *tarn_access_authenticate(struct tarn_access *access, struct tarn_op *op,
+                                             struct tarn_slice token)
 {
     if (tarn_secret_equal(token, tarn_slice_str(access->worker_secret))) {
         op->principal = PRINCIPAL_WORKER;
@@ -199,18 +214,21 @@ struct tarn_status *tarn_access_authenticate(struct tarn_access *access, struct 
         op->principal = tarn_arena_str(op->arena, tarn_slice_str(name));
     pthread_mutex_unlock(&access->lock);
     if (name == NULL)
-        return tarn_status_new(TARN_UNAUTHENTICATED, token.size == 0 ? "this server wants a token"
-                                                                     : "the token is not known here");
+        return tarn_status_new(TARN_UNAUTHENTICATED, token.size == 0
+                                                         ? "this server wants a token"
+                                                         : "the token is not known here");
     return TARN_OK;
 }
 
-struct tarn_status *tarn_access_check(struct tarn_access *access, struct tarn_op *op, enum tarn_action action,
-                                      const char *database, const char *table)
+struct tarn_status *tarn_access_check(struct tarn_access *access, struct tarn_op *op,
+                                      enum tarn_action action, const char *database,
+                                      const char *table)
 {
     bool worker = strcmp(op->principal, PRINCIPAL_WORKER) == 0;
     /* Where everybody is trusted, a worker on another host needs no token either. */
     if (action == TARN_ACTION_WORK && access->needs_token && !worker)
-        return tarn_status_new(TARN_PERMISSION_DENIED, "%s is no worker of this server", op->principal);
+        return tarn_status_new(TARN_PERMISSION_DENIED, "%s is no worker of this server",
+                               op->principal);
     if (op->principal[0] == '\0')
         return tarn_status_new(TARN_UNAUTHENTICATED, "nobody has said who asks");
     return TARN_OK;

@@ -9,11 +9,20 @@
 
 #include "base/base.h"
 
-enum tarn_action { TARN_ACTION_READ, TARN_ACTION_WRITE, TARN_ACTION_CREATE, TARN_ACTION_DROP, TARN_ACTION_ALTER,
-                   TARN_ACTION_MAINTAIN, TARN_ACTION_ADMIN, TARN_ACTION_WORK };
+enum tarn_action {
+    TARN_ACTION_READ,
+    TARN_ACTION_WRITE,
+    TARN_ACTION_CREATE,
+    TARN_ACTION_DROP,
+    TARN_ACTION_ALTER,
+    TARN_ACTION_MAINTAIN,
+    TARN_ACTION_ADMIN,
+    TARN_ACTION_WORK
+};
 
 struct tarn_access;
-TARN_MUST struct tarn_status *tarn_access_open(const struct tarn_conf *conf, struct tarn_access **out);
+TARN_MUST struct tarn_status *tarn_access_open(const struct tarn_conf *conf,
+                                               struct tarn_access **out);
 void tarn_access_close(struct tarn_access *access);
 /* Reads the token file again; the old tokens stay on an error. */
 TARN_MUST struct tarn_status *tarn_access_reload(struct tarn_access *access);
@@ -21,7 +30,8 @@ TARN_MUST struct tarn_status *tarn_access_reload(struct tarn_access *access);
  * token of principal tarn-worker in the file, where workers of other hosts join. */
 const char *tarn_access_worker_secret(const struct tarn_access *access);
 /* Sets op->principal (in op->arena). */
-TARN_MUST struct tarn_status *tarn_access_authenticate(struct tarn_access *access, struct tarn_op *op,
+TARN_MUST struct tarn_status *tarn_access_authenticate(struct tarn_access *access,
+                                                       struct tarn_op *op,
                                                        struct tarn_slice bearer_token);
 /* May op->principal do this to that? database, table NULL: the warehouse. */
 TARN_MUST struct tarn_status *tarn_access_check(struct tarn_access *access, struct tarn_op *op,

@@ -7,7 +7,7 @@ struct draft {
     struct tarn_table *table;
     const struct tarn_table_view *view;
     struct tarn_schema schema;
-    struct tarn_field *fields;     /* with room for more */
+    struct tarn_field *fields; /* with room for more */
     struct tarn_pair *options;
 };
 
@@ -19,10 +19,11 @@ static bool in(const struct tarn_slice *list, size_t count, struct tarn_slice na
     return false;
 }
 
-static struct tarn_status *refuse(const struct draft *d, const char *what, struct tarn_slice name, const char *why)
+static struct tarn_status *refuse(const struct draft *d, const char *what, struct tarn_slice name,
+                                  const char *why)
 {
-    return tarn_status_new(TARN_SCHEMA_INVALID, "table %s: %s %.*s %s", tarn_table_name(d->table), what,
-                           TARN_SLICE_ARG(name), why);
+    return tarn_status_new(TARN_SCHEMA_INVALID, "table %s: %s %.*s %s", tarn_table_name(d->table),
+                           what, TARN_SLICE_ARG(name), why);
 }
 
 static struct tarn_status *find_column(const struct draft *d, struct tarn_slice name, int *out)
@@ -30,20 +31,38 @@ static struct tarn_status *find_column(const struct draft *d, struct tarn_slice 
     *out = tarn_schema_find(&d->schema, name);
     if (*out >= 0)
         return TARN_OK;
-    return tarn_status_new(TARN_COLUMN_NOT_FOUND, "table %s has no column %.*s", tarn_table_name(d->table),
-                           TARN_SLICE_ARG(name));
+    return tarn_status_new(TARN_COLUMN_NOT_FOUND, "table %s has no column %.*s",
+                           tarn_table_name(d->table), TARN_SLICE_ARG(name));
 }
 
 /* Options that decide what is in the files: frozen once there is a snapshot. */
 static const char *const frozen_options[] = {
-    "type", "bucket-key", "bucket-function.type", "data-file.path-directory", "merge-engine",
-    "sequence.snapshot-ordering", "aggregation.remove-record-on-delete", "partial-update.remove-record-on-delete",
-    "partial-update.remove-record-on-sequence-group", "rowkind.field", "primary-key", "primary-key.nullable", "partition",
-    "dynamic-bucket.initial-buckets", "force-lookup", "row-tracking.enabled", "data-evolution.enabled",
-    "index-file-in-data-file-dir", "blob-field", "blob-descriptor-field", "blob-view-field", "pk-clustering-override",
+    "type",
+    "bucket-key",
+    "bucket-function.type",
+    "data-file.path-directory",
+    "merge-engine",
+    "sequence.snapshot-ordering",
+    "aggregation.remove-record-on-delete",
+    "partial-update.remove-record-on-delete",
+    "partial-update.remove-record-on-sequence-group",
+    "rowkind.field",
+    "primary-key",
+    "primary-key.nullable",
+    "partition",
+    "dynamic-bucket.initial-buckets",
+    "force-lookup",
+    "row-tracking.enabled",
+    "data-evolution.enabled",
+    "index-file-in-data-file-dir",
+    "blob-field",
+    "blob-descriptor-field",
+    "blob-view-field",
+    "pk-clustering-override",
 };
 
-static struct tarn_status *check_option(const struct draft *d, struct tarn_slice key, struct tarn_slice value, bool removed)
+static struct tarn_status *check_option(const struct draft *d, struct tarn_slice key,
+                                        struct tarn_slice value, bool removed)
 {
     if (tarn_slice_is(key, "path"))
         return refuse(d, "option", key, "can't be changed");
@@ -51,7 +70,8 @@ static struct tarn_status *check_option(const struct draft *d, struct tarn_slice
         return TARN_OK;
     for (size_t i = 0; i < TARN_COUNT_OF(frozen_options); i++)
         if (tarn_slice_is(key, frozen_options[i]) &&
-            (removed || !tarn_slice_equal(tarn_schema_option(&d->schema, frozen_options[i]), value)))
+            (removed ||
+             !tarn_slice_equal(tarn_schema_option(&d->schema, frozen_options[i]), value)))
             return refuse(d, "option", key, "can't be changed once the table has a snapshot");
     struct tarn_slice now = tarn_schema_option(&d->schema, "bucket");
     if (tarn_slice_is(key, "bucket")) {
@@ -59,11 +79,13 @@ static struct tarn_status *check_option(const struct draft *d, struct tarn_slice
         if (removed)
             return refuse(d, "option", key, "can't be reset once the table has a snapshot");
         if (was_unaware != tarn_slice_is(value, "-1"))
-            return refuse(d, "option", key, "can't change from or to -1 once the table has a snapshot");
+            return refuse(d, "option", key,
+                          "can't change from or to -1 once the table has a snapshot");
     }
     if (tarn_slice_is(key, "deletion-vectors.enabled") &&
         !tarn_slice_is(tarn_schema_option(&d->schema, "deletion-vectors.modifiable"), "true"))
-        return refuse(d, "option", key, "can only be changed with deletion-vectors.modifiable = true");
+        return refuse(d, "option", key,
+                      "can only be changed with deletion-vectors.modifiable = true");
     if ((tarn_slice_is(key, "ignore-delete") || tarn_slice_is(key, "ignore-update-before")) &&
         tarn_slice_is(tarn_schema_option(&d->schema, tarn_arena_str(d->op->arena, key)), "true") &&
         (removed || !tarn_slice_is(value, "true")))
@@ -71,7 +93,8 @@ static struct tarn_status *check_option(const struct draft *d, struct tarn_slice
     return TARN_OK;
 }
 
-static struct tarn_status *change_option(struct draft *d, struct tarn_slice key, struct tarn_slice value, bool removed)
+static struct tarn_status *change_option(struct draft *d, struct tarn_slice key,
+                                         struct tarn_slice value, bool removed)
 {
     TARN_TRY(check_option(d, key, value, removed));
     size_t kept = 0;
@@ -94,7 +117,8 @@ static const struct tarn_type *assign_ids(struct draft *d, const struct tarn_typ
     if (type->element != NULL)
         copy->element = assign_ids(d, type->element);
     if (type->field_count > 0) {
-        struct tarn_field *fields = tarn_arena_calloc(d->op->arena, type->field_count, sizeof *fields);
+        struct tarn_field *fields =
+            tarn_arena_calloc(d->op->arena, type->field_count, sizeof *fields);
         for (size_t i = 0; i < type->field_count; i++) {
             fields[i] = type->fields[i];
             fields[i].id = ++d->schema.highest_field_id;
@@ -110,7 +134,8 @@ static struct tarn_status *add_column(struct draft *d, const struct tarn_schema_
     if (tarn_schema_find(&d->schema, c->field.name) >= 0)
         return refuse(d, "column", c->field.name, "exists");
     if (!c->field.type->nullable)
-        return refuse(d, "column", c->field.name, "must be nullable: the rows that are there have no value for it");
+        return refuse(d, "column", c->field.name,
+                      "must be nullable: the rows that are there have no value for it");
     size_t at = d->schema.field_count;
     if (c->first)
         at = 0;
@@ -137,12 +162,14 @@ static struct tarn_status *drop_column(struct draft *d, struct tarn_slice name)
         return refuse(d, "column", name, "is a key");
     if (d->schema.field_count == 1)
         return refuse(d, "column", name, "is the last one");
-    memmove(d->fields + at, d->fields + at + 1, (d->schema.field_count - (size_t)at - 1) * sizeof *d->fields);
+    memmove(d->fields + at, d->fields + at + 1,
+            (d->schema.field_count - (size_t)at - 1) * sizeof *d->fields);
     d->schema.field_count--;
     return TARN_OK;
 }
 
-static struct tarn_status *rename_column(struct draft *d, struct tarn_slice from, struct tarn_slice to)
+static struct tarn_status *rename_column(struct draft *d, struct tarn_slice from,
+                                         struct tarn_slice to)
 {
     int at;
     TARN_TRY(find_column(d, from, &at));
@@ -151,17 +178,21 @@ static struct tarn_status *rename_column(struct draft *d, struct tarn_slice from
     if (in(d->schema.partition_keys, d->schema.partition_key_count, from))
         return refuse(d, "column", from, "is a partition key");
     d->fields[at].name = to;
-    struct tarn_slice *keys = tarn_arena_calloc(d->op->arena, d->schema.primary_key_count + 1, sizeof *keys);
+    struct tarn_slice *keys =
+        tarn_arena_calloc(d->op->arena, d->schema.primary_key_count + 1, sizeof *keys);
     for (size_t i = 0; i < d->schema.primary_key_count; i++)
-        keys[i] = tarn_slice_equal(d->schema.primary_keys[i], from) ? to : d->schema.primary_keys[i];
+        keys[i] =
+            tarn_slice_equal(d->schema.primary_keys[i], from) ? to : d->schema.primary_keys[i];
     d->schema.primary_keys = keys;
     for (size_t i = 0; i < d->schema.option_count; i++) {
         struct tarn_slice key = d->options[i].key;
-        bool names_columns = tarn_slice_is(key, "bucket-key") || tarn_slice_is(key, "sequence.field") ||
+        bool names_columns = tarn_slice_is(key, "bucket-key") ||
+                             tarn_slice_is(key, "sequence.field") ||
                              tarn_slice_is(key, "rowkind.field") ||
                              tarn_slice_starts_with(key, tarn_slice_str("fields."));
         if (names_columns) /* rewriting these is the work of the schema change that brings all of them */
-            return tarn_status_new(TARN_UNIMPLEMENTED, "table %s: option %.*s names columns; renaming beside it",
+            return tarn_status_new(TARN_UNIMPLEMENTED,
+                                   "table %s: option %.*s names columns; renaming beside it",
                                    tarn_table_name(d->table), TARN_SLICE_ARG(key));
     }
     return TARN_OK;
@@ -208,7 +239,8 @@ static struct tarn_status *try_alter(struct tarn_op *op, struct tarn_table *tabl
     TARN_TRY(tarn_table_look(op, table, &view));
     struct draft d = {.op = op, .table = table, .view = view, .schema = view->schema};
     d.fields = tarn_arena_calloc(op->arena, view->schema.field_count + count + 1, sizeof *d.fields);
-    d.options = tarn_arena_calloc(op->arena, view->schema.option_count + count + 1, sizeof *d.options);
+    d.options =
+        tarn_arena_calloc(op->arena, view->schema.option_count + count + 1, sizeof *d.options);
     memcpy(d.fields, view->schema.fields, view->schema.field_count * sizeof *d.fields);
     if (view->schema.option_count > 0)
         memcpy(d.options, view->schema.options, view->schema.option_count * sizeof *d.options);
@@ -225,7 +257,8 @@ static struct tarn_status *try_alter(struct tarn_op *op, struct tarn_table *tabl
     return tarn_table_put_schema(op, table, &d.schema);
 }
 
-struct tarn_status *tarn_catalog_alter_table(struct tarn_op *op, struct tarn_catalog *catalog, struct tarn_table *table,
+struct tarn_status *tarn_catalog_alter_table(struct tarn_op *op, struct tarn_catalog *catalog,
+                                             struct tarn_table *table,
                                              const struct tarn_schema_change *changes, size_t count)
 {
     struct tarn_status *s = TARN_OK;

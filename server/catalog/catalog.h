@@ -19,8 +19,9 @@ struct tarn_catalog;
 
 struct tarn_database_info {
     struct tarn_slice name;
-    const struct tarn_pair *options; size_t option_count;
-    struct tarn_slice comment;          /* absent: none */
+    const struct tarn_pair *options;
+    size_t option_count;
+    struct tarn_slice comment; /* absent: none */
     int64_t table_count;
 };
 struct tarn_table_info {
@@ -29,59 +30,84 @@ struct tarn_table_info {
 };
 
 /* Takes the warehouse (epoch + 1) and learns what is in it. env->store and state are borrowed. */
-TARN_MUST struct tarn_status *tarn_catalog_open(struct tarn_op *op, const struct tarn_table_env *env,
+TARN_MUST struct tarn_status *tarn_catalog_open(struct tarn_op *op,
+                                                const struct tarn_table_env *env,
                                                 const char *warehouse_name, const char *data_dir,
                                                 struct tarn_catalog **out);
 /* Gives the warehouse back. */
 void tarn_catalog_close(struct tarn_catalog *catalog);
 int64_t tarn_catalog_epoch(const struct tarn_catalog *catalog);
 /* WAREHOUSE_HELD once another daemon has taken it; asked before anything is deleted. */
-TARN_MUST struct tarn_status *tarn_catalog_check_owner(struct tarn_op *op, struct tarn_catalog *catalog);
+TARN_MUST struct tarn_status *tarn_catalog_check_owner(struct tarn_op *op,
+                                                       struct tarn_catalog *catalog);
 
 TARN_MUST struct tarn_status *tarn_database_create(struct tarn_op *op, struct tarn_catalog *catalog,
-                                                   const struct tarn_database_info *info, bool ignore_if_exists);
+                                                   const struct tarn_database_info *info,
+                                                   bool ignore_if_exists);
 TARN_MUST struct tarn_status *tarn_database_get(struct tarn_op *op, struct tarn_catalog *catalog,
-                                                struct tarn_slice name, struct tarn_database_info *out);
+                                                struct tarn_slice name,
+                                                struct tarn_database_info *out);
 TARN_MUST struct tarn_status *tarn_database_list(struct tarn_op *op, struct tarn_catalog *catalog,
-                                                 struct tarn_database_info **out, size_t *count); /* by name */
+                                                 struct tarn_database_info **out,
+                                                 size_t *count); /* by name */
 TARN_MUST struct tarn_status *tarn_database_alter(struct tarn_op *op, struct tarn_catalog *catalog,
-                                                  struct tarn_slice name, const struct tarn_pair *set,
-                                                  size_t set_count, const struct tarn_slice *remove, size_t remove_count);
+                                                  struct tarn_slice name,
+                                                  const struct tarn_pair *set, size_t set_count,
+                                                  const struct tarn_slice *remove,
+                                                  size_t remove_count);
 TARN_MUST struct tarn_status *tarn_database_drop(struct tarn_op *op, struct tarn_catalog *catalog,
-                                                 struct tarn_slice name, bool cascade, int64_t *tables_dropped);
+                                                 struct tarn_slice name, bool cascade,
+                                                 int64_t *tables_dropped);
 
 /* draft: names, types, keys, options, comment (tarn_schema_create's rules). */
-TARN_MUST struct tarn_status *tarn_catalog_create_table(struct tarn_op *op, struct tarn_catalog *catalog,
-                                                        struct tarn_slice database, struct tarn_slice name,
-                                                        const struct tarn_schema *draft, struct tarn_table **out);
+TARN_MUST struct tarn_status *tarn_catalog_create_table(
+    struct tarn_op *op, struct tarn_catalog *catalog, struct tarn_slice database,
+    struct tarn_slice name, const struct tarn_schema *draft, struct tarn_table **out);
 /* By name, and uuid where not empty; a table that others put into the warehouse is adopted here. */
 TARN_MUST struct tarn_status *tarn_catalog_table(struct tarn_op *op, struct tarn_catalog *catalog,
                                                  struct tarn_slice database, struct tarn_slice name,
                                                  struct tarn_slice uuid, struct tarn_table **out);
-TARN_MUST struct tarn_status *tarn_catalog_table_by_uuid(struct tarn_op *op, struct tarn_catalog *catalog,
-                                                         struct tarn_slice uuid, struct tarn_table **out);
+TARN_MUST struct tarn_status *tarn_catalog_table_by_uuid(struct tarn_op *op,
+                                                         struct tarn_catalog *catalog,
+                                                         struct tarn_slice uuid,
+                                                         struct tarn_table **out);
 TARN_MUST struct tarn_status *tarn_catalog_tables(struct tarn_op *op, struct tarn_catalog *catalog,
-                                                  struct tarn_slice database, struct tarn_table_info **out,
+                                                  struct tarn_slice database,
+                                                  struct tarn_table_info **out,
                                                   size_t *count); /* by name */
-TARN_MUST struct tarn_status *tarn_catalog_rename_table(struct tarn_op *op, struct tarn_catalog *catalog,
-                                                        struct tarn_table *table, struct tarn_slice to_database,
+TARN_MUST struct tarn_status *tarn_catalog_rename_table(struct tarn_op *op,
+                                                        struct tarn_catalog *catalog,
+                                                        struct tarn_table *table,
+                                                        struct tarn_slice to_database,
                                                         struct tarn_slice to_name);
-TARN_MUST struct tarn_status *tarn_catalog_drop_table(struct tarn_op *op, struct tarn_catalog *catalog,
+TARN_MUST struct tarn_status *tarn_catalog_drop_table(struct tarn_op *op,
+                                                      struct tarn_catalog *catalog,
                                                       struct tarn_table *table);
 
 /* One change of a schema (format.md 2.3). */
-enum tarn_schema_change_kind { TARN_CHANGE_SET_OPTION, TARN_CHANGE_REMOVE_OPTION, TARN_CHANGE_COMMENT,
-                               TARN_CHANGE_ADD_COLUMN, TARN_CHANGE_DROP_COLUMN, TARN_CHANGE_RENAME_COLUMN,
-                               TARN_CHANGE_ALTER_COLUMN };
+enum tarn_schema_change_kind {
+    TARN_CHANGE_SET_OPTION,
+    TARN_CHANGE_REMOVE_OPTION,
+    TARN_CHANGE_COMMENT,
+    TARN_CHANGE_ADD_COLUMN,
+    TARN_CHANGE_DROP_COLUMN,
+    TARN_CHANGE_RENAME_COLUMN,
+    TARN_CHANGE_ALTER_COLUMN
+};
 struct tarn_schema_change {
     enum tarn_schema_change_kind kind;
-    struct tarn_slice key, value;       /* option; comment in value; column's name in key, new name in value */
-    struct tarn_field field;            /* ADD_COLUMN, ALTER_COLUMN (type NULL: stays; description absent: stays) */
-    bool first; struct tarn_slice after;
+    struct tarn_slice key,
+        value; /* option; comment in value; column's name in key, new name in value */
+    struct tarn_field
+        field; /* ADD_COLUMN, ALTER_COLUMN (type NULL: stays; description absent: stays) */
+    bool first;
+    struct tarn_slice after;
 };
 /* All or none; a new schema-N. */
-TARN_MUST struct tarn_status *tarn_catalog_alter_table(struct tarn_op *op, struct tarn_catalog *catalog,
+TARN_MUST struct tarn_status *tarn_catalog_alter_table(struct tarn_op *op,
+                                                       struct tarn_catalog *catalog,
                                                        struct tarn_table *table,
-                                                       const struct tarn_schema_change *changes, size_t count);
+                                                       const struct tarn_schema_change *changes,
+                                                       size_t count);
 
 #endif

@@ -7,7 +7,8 @@
 
 static const char *file_key(struct tarn_op *op, struct tarn_slice name)
 {
-    return tarn_arena_printf(op->arena, "%.*s" TARN_DATABASE_SUFFIX "/" TARN_DATABASE_FILE, TARN_SLICE_ARG(name));
+    return tarn_arena_printf(op->arena, "%.*s" TARN_DATABASE_SUFFIX "/" TARN_DATABASE_FILE,
+                             TARN_SLICE_ARG(name));
 }
 
 /* A folder is no object that could be asked for: it shows in the list of the root, also while it is empty. */
@@ -19,13 +20,15 @@ struct tarn_status *tarn_catalog__database_exists(struct tarn_op *op, struct tar
     *found = false;
     TARN_TRY(tarn_store_list(catalog->env->store, op, "", false, &objects, &count));
     for (size_t i = 0; i < count && !*found; i++)
-        *found = objects[i].is_folder && tarn_slice_is(objects[i].key, tarn_catalog__database_key(op, name));
+        *found = objects[i].is_folder &&
+                 tarn_slice_is(objects[i].key, tarn_catalog__database_key(op, name));
     return TARN_OK;
 }
 
 static struct tarn_status *not_found(struct tarn_slice name)
 {
-    return tarn_status_new(TARN_DATABASE_NOT_FOUND, "there is no database %.*s", TARN_SLICE_ARG(name));
+    return tarn_status_new(TARN_DATABASE_NOT_FOUND, "there is no database %.*s",
+                           TARN_SLICE_ARG(name));
 }
 
 static struct tarn_json *to_json(const struct tarn_database_info *info)
@@ -40,11 +43,13 @@ static struct tarn_json *to_json(const struct tarn_database_info *info)
     return json;
 }
 
-static struct tarn_status *read_file(struct tarn_op *op, struct tarn_catalog *catalog, struct tarn_database_info *info)
+static struct tarn_status *read_file(struct tarn_op *op, struct tarn_catalog *catalog,
+                                     struct tarn_database_info *info)
 {
     TARN_OWN(tarn_buf_drop) struct tarn_buf text = {0};
     TARN_OWN(tarn_json_drop) struct tarn_json *json = NULL;
-    struct tarn_status *s = tarn_store_get(catalog->env->store, op, file_key(op, info->name), &text);
+    struct tarn_status *s =
+        tarn_store_get(catalog->env->store, op, file_key(op, info->name), &text);
     if (tarn_status_reason(s) == TARN_OBJECT_NOT_FOUND) {
         tarn_status_free(s);
         return TARN_OK;
@@ -54,13 +59,14 @@ static struct tarn_status *read_file(struct tarn_op *op, struct tarn_catalog *ca
     if (s != TARN_OK)
         return tarn_status_wrap(s, "database %.*s", TARN_SLICE_ARG(info->name));
     const struct tarn_json *options = tarn_json_find(json, "options");
-    struct tarn_pair *pairs = tarn_arena_calloc(op->arena, tarn_json_count(options) + 1, sizeof *pairs);
+    struct tarn_pair *pairs =
+        tarn_arena_calloc(op->arena, tarn_json_count(options) + 1, sizeof *pairs);
     void *cursor = NULL;
     struct tarn_slice key;
     const struct tarn_json *value;
     while (tarn_json_next(options, &cursor, &key, &value))
-        pairs[info->option_count++] = (struct tarn_pair){tarn_arena_copy(op->arena, key),
-                                                         tarn_arena_copy(op->arena, tarn_json_text(value))};
+        pairs[info->option_count++] = (struct tarn_pair){
+            tarn_arena_copy(op->arena, key), tarn_arena_copy(op->arena, tarn_json_text(value))};
     info->options = pairs;
     struct tarn_slice comment = tarn_json_text(tarn_json_find(json, "comment"));
     if (comment.data != NULL)
@@ -69,7 +75,8 @@ static struct tarn_status *read_file(struct tarn_op *op, struct tarn_catalog *ca
 }
 
 struct tarn_status *tarn_database_create(struct tarn_op *op, struct tarn_catalog *catalog,
-                                         const struct tarn_database_info *info, bool ignore_if_exists)
+                                         const struct tarn_database_info *info,
+                                         bool ignore_if_exists)
 {
     TARN_TRY(tarn_catalog__check_name("database", info->name));
     TARN_OWN(tarn_json_drop) struct tarn_json *json = to_json(info);
@@ -79,15 +86,17 @@ struct tarn_status *tarn_database_create(struct tarn_op *op, struct tarn_catalog
     bool found, created = false;
     struct tarn_status *s = tarn_catalog__database_exists(op, catalog, info->name, &found);
     if (s == TARN_OK && !found)
-        s = tarn_store_put_if_absent(catalog->env->store, op, file_key(op, info->name), tarn_buf_slice(&text), &created);
+        s = tarn_store_put_if_absent(catalog->env->store, op, file_key(op, info->name),
+                                     tarn_buf_slice(&text), &created);
     pthread_mutex_unlock(&catalog->change);
     if (s == TARN_OK && !created && !ignore_if_exists)
-        s = tarn_status_new(TARN_DATABASE_EXISTS, "database %.*s exists", TARN_SLICE_ARG(info->name));
+        s = tarn_status_new(TARN_DATABASE_EXISTS, "database %.*s exists",
+                            TARN_SLICE_ARG(info->name));
     return s;
 }
 
-struct tarn_status *tarn_database_get(struct tarn_op *op, struct tarn_catalog *catalog, struct tarn_slice name,
-                                      struct tarn_database_info *out)
+struct tarn_status *tarn_database_get(struct tarn_op *op, struct tarn_catalog *catalog,
+                                      struct tarn_slice name, struct tarn_database_info *out)
 {
     TARN_TRY(tarn_catalog__check_name("database", name));
     bool found;
@@ -113,7 +122,8 @@ struct tarn_status *tarn_database_list(struct tarn_op *op, struct tarn_catalog *
     *count = 0;
     for (size_t i = 0; i < object_count; i++) {
         struct tarn_slice name = objects[i].key;
-        if (!objects[i].is_folder || name.size <= 3 || memcmp(name.data + name.size - 3, TARN_DATABASE_SUFFIX, 3) != 0)
+        if (!objects[i].is_folder || name.size <= 3 ||
+            memcmp(name.data + name.size - 3, TARN_DATABASE_SUFFIX, 3) != 0)
             continue;
         name.size -= 3;
         struct tarn_status *s = tarn_catalog__check_name("database", name);
@@ -141,16 +151,19 @@ static bool has_key(const struct tarn_pair *list, size_t count, struct tarn_slic
     return false;
 }
 
-struct tarn_status *tarn_database_alter(struct tarn_op *op, struct tarn_catalog *catalog, struct tarn_slice name,
-                                        const struct tarn_pair *set, size_t set_count, const struct tarn_slice *remove,
+struct tarn_status *tarn_database_alter(struct tarn_op *op, struct tarn_catalog *catalog,
+                                        struct tarn_slice name, const struct tarn_pair *set,
+                                        size_t set_count, const struct tarn_slice *remove,
                                         size_t remove_count)
 {
     struct tarn_database_info info;
     TARN_TRY(tarn_database_get(op, catalog, name, &info));
-    struct tarn_pair *options = tarn_arena_calloc(op->arena, info.option_count + set_count + 1, sizeof *options);
+    struct tarn_pair *options =
+        tarn_arena_calloc(op->arena, info.option_count + set_count + 1, sizeof *options);
     size_t count = 0;
     for (size_t i = 0; i < info.option_count; i++)
-        if (!listed(remove, remove_count, info.options[i].key) && !has_key(set, set_count, info.options[i].key))
+        if (!listed(remove, remove_count, info.options[i].key) &&
+            !has_key(set, set_count, info.options[i].key))
             options[count++] = info.options[i];
     for (size_t i = 0; i < set_count; i++)
         options[count++] = set[i];
@@ -160,25 +173,29 @@ struct tarn_status *tarn_database_alter(struct tarn_op *op, struct tarn_catalog 
     TARN_OWN(tarn_buf_drop) struct tarn_buf text = {0};
     tarn_json_print(json, 2, &text);
     pthread_mutex_lock(&catalog->change);
-    struct tarn_status *s = tarn_store_put(catalog->env->store, op, file_key(op, name), tarn_buf_slice(&text));
+    struct tarn_status *s =
+        tarn_store_put(catalog->env->store, op, file_key(op, name), tarn_buf_slice(&text));
     pthread_mutex_unlock(&catalog->change);
     return s;
 }
 
-static struct tarn_status *drop_tables(struct tarn_op *op, struct tarn_catalog *catalog, struct tarn_slice name,
-                                       const struct tarn_table_info *tables, size_t count, int64_t *dropped)
+static struct tarn_status *drop_tables(struct tarn_op *op, struct tarn_catalog *catalog,
+                                       struct tarn_slice name, const struct tarn_table_info *tables,
+                                       size_t count, int64_t *dropped)
 {
     for (size_t i = 0; i < count; i++) {
         TARN_OWN(tarn_table_drop_ref) struct tarn_table *table = NULL;
-        TARN_TRY(tarn_catalog_table(op, catalog, name, tables[i].name, tarn_slice_str(NULL), &table));
+        TARN_TRY(
+            tarn_catalog_table(op, catalog, name, tables[i].name, tarn_slice_str(NULL), &table));
         TARN_TRY(tarn_catalog_drop_table(op, catalog, table));
         (*dropped)++;
     }
     return TARN_OK;
 }
 
-struct tarn_status *tarn_database_drop(struct tarn_op *op, struct tarn_catalog *catalog, struct tarn_slice name,
-                                       bool cascade, int64_t *tables_dropped)
+struct tarn_status *tarn_database_drop(struct tarn_op *op, struct tarn_catalog *catalog,
+                                       struct tarn_slice name, bool cascade,
+                                       int64_t *tables_dropped)
 {
     TARN_TRY(tarn_catalog__check_name("database", name));
     TARN_TRY(tarn_catalog_check_owner(op, catalog));
@@ -191,7 +208,8 @@ struct tarn_status *tarn_database_drop(struct tarn_op *op, struct tarn_catalog *
     *tables_dropped = 0;
     TARN_TRY(tarn_catalog_tables(op, catalog, name, &tables, &count));
     if (count > 0 && !cascade)
-        return tarn_status_new(TARN_DATABASE_NOT_EMPTY, "database %.*s has %zu tables", TARN_SLICE_ARG(name), count);
+        return tarn_status_new(TARN_DATABASE_NOT_EMPTY, "database %.*s has %zu tables",
+                               TARN_SLICE_ARG(name), count);
     TARN_TRY(drop_tables(op, catalog, name, tables, count, tables_dropped));
     pthread_mutex_lock(&catalog->change);
     struct tarn_status *s = tarn_store_remove(catalog->env->store, op, file_key(op, name));
@@ -201,7 +219,8 @@ struct tarn_status *tarn_database_drop(struct tarn_op *op, struct tarn_catalog *
         s = tarn_catalog__database_exists(op, catalog, name, &found);
     pthread_mutex_unlock(&catalog->change);
     if (s == TARN_OK && found)
-        return tarn_status_new(TARN_DATABASE_NOT_EMPTY, "%.*s.db still holds files that are no table; they are left alone",
+        return tarn_status_new(TARN_DATABASE_NOT_EMPTY,
+                               "%.*s.db still holds files that are no table; they are left alone",
                                TARN_SLICE_ARG(name));
     return s;
 }

@@ -12,43 +12,48 @@
 #include "catalog/catalog.h"
 
 #define TARN_DATABASE_SUFFIX ".db"
-#define TARN_DATABASE_FILE ".tarn-database"  /* options and comment of a database */
-#define TARN_TABLE_FILE ".tarn-table"        /* uuid and name of a table */
+#define TARN_DATABASE_FILE ".tarn-database" /* options and comment of a database */
+#define TARN_TABLE_FILE ".tarn-table"       /* uuid and name of a table */
 #define TARN_OWNER_KEY ".tarn/owner"
 
 struct tarn_catalog {
     const struct tarn_table_env *env;
     char *warehouse_name;
     char *data_dir;
-    char holder[TARN_UUID_SIZE];   /* of this run */
+    char holder[TARN_UUID_SIZE]; /* of this run */
     int64_t epoch;
     struct tarn_timer *heartbeat;
 
-    pthread_mutex_t change;        /* one creator, dropper, mover or adopter at a time */
-    pthread_mutex_t lock;          /* guards the maps */
-    struct tarn_map *by_name;      /* "db\0table" -> struct tarn_table, one ref each */
-    struct tarn_map *by_uuid;      /* uuid -> the same table, no ref */
+    pthread_mutex_t change;   /* one creator, dropper, mover or adopter at a time */
+    pthread_mutex_t lock;     /* guards the maps */
+    struct tarn_map *by_name; /* "db\0table" -> struct tarn_table, one ref each */
+    struct tarn_map *by_uuid; /* uuid -> the same table, no ref */
 };
 
 TARN_MUST struct tarn_status *tarn_catalog__check_name(const char *what, struct tarn_slice name);
 const char *tarn_catalog__database_key(struct tarn_op *op, struct tarn_slice database);
-const char *tarn_catalog__table_key(struct tarn_op *op, struct tarn_slice database, struct tarn_slice table);
-TARN_MUST struct tarn_status *tarn_catalog__database_exists(struct tarn_op *op, struct tarn_catalog *catalog,
+const char *tarn_catalog__table_key(struct tarn_op *op, struct tarn_slice database,
+                                    struct tarn_slice table);
+TARN_MUST struct tarn_status *tarn_catalog__database_exists(struct tarn_op *op,
+                                                            struct tarn_catalog *catalog,
                                                             struct tarn_slice name, bool *found);
 
 /* The owner object (owner.c). */
-TARN_MUST struct tarn_status *tarn_catalog__take_warehouse(struct tarn_op *op, struct tarn_catalog *catalog);
+TARN_MUST struct tarn_status *tarn_catalog__take_warehouse(struct tarn_op *op,
+                                                           struct tarn_catalog *catalog);
 void tarn_catalog__give_warehouse_back(struct tarn_op *op, struct tarn_catalog *catalog);
 
 /* Tables known by now (catalog.c). */
 struct tarn_table *tarn_catalog__known(struct tarn_catalog *catalog, struct tarn_slice database,
                                        struct tarn_slice table); /* a ref, or NULL */
-void tarn_catalog__remember(struct tarn_catalog *catalog, struct tarn_slice database, struct tarn_slice name,
+void tarn_catalog__remember(struct tarn_catalog *catalog, struct tarn_slice database,
+                            struct tarn_slice name,
                             struct tarn_table *table); /* takes a ref of its own */
-void tarn_catalog__forget(struct tarn_catalog *catalog, struct tarn_slice database, struct tarn_slice name);
+void tarn_catalog__forget(struct tarn_catalog *catalog, struct tarn_slice database,
+                          struct tarn_slice name);
 /* Opens the table whose folder is there; *out NULL where it isn't. Holds `change`. */
 TARN_MUST struct tarn_status *tarn_catalog__adopt(struct tarn_op *op, struct tarn_catalog *catalog,
-                                                  struct tarn_slice database, struct tarn_slice name,
-                                                  struct tarn_table **out);
+                                                  struct tarn_slice database,
+                                                  struct tarn_slice name, struct tarn_table **out);
 
 #endif

@@ -3,7 +3,8 @@
 /* Names of databases and tables, and the folders they stand for. A name is checked once, here, in the form in
  * which it is used. */
 
-#define NAME_SIZE_MAX 200 /* leaves room for ".db" and temporary names in a file name of 255 bytes */
+#define NAME_SIZE_MAX                                                                              \
+    200 /* leaves room for ".db" and temporary names in a file name of 255 bytes */
 
 struct tarn_status *tarn_catalog__check_name(const char *what, struct tarn_slice name)
 {
@@ -30,8 +31,10 @@ struct tarn_status *tarn_catalog__check_name(const char *what, struct tarn_slice
         why = "ends with .db";
     if (why == NULL)
         return TARN_OK;
-    TARN_OWN(tarn_free_drop) char *text = tarn_slice_dup(name.size > 64 ? tarn_slice_of(name.data, 64) : name);
-    return tarn_status_new(TARN_NAME_INVALID, "the %s name %s %s", what, tarn_log_quote(NULL, text), why);
+    TARN_OWN(tarn_free_drop) char *text =
+        tarn_slice_dup(name.size > 64 ? tarn_slice_of(name.data, 64) : name);
+    return tarn_status_new(TARN_NAME_INVALID, "the %s name %s %s", what, tarn_log_quote(NULL, text),
+                           why);
 }
 
 const char *tarn_catalog__database_key(struct tarn_op *op, struct tarn_slice database)
@@ -39,8 +42,9 @@ const char *tarn_catalog__database_key(struct tarn_op *op, struct tarn_slice dat
     return tarn_arena_printf(op->arena, "%.*s" TARN_DATABASE_SUFFIX, TARN_SLICE_ARG(database));
 }
 
-const char *tarn_catalog__table_key(struct tarn_op *op, struct tarn_slice database, struct tarn_slice table)
+const char *tarn_catalog__table_key(struct tarn_op *op, struct tarn_slice database,
+                                    struct tarn_slice table)
 {
-    return tarn_arena_printf(op->arena, "%.*s" TARN_DATABASE_SUFFIX "/%.*s", TARN_SLICE_ARG(database),
-                             TARN_SLICE_ARG(table));
+    return tarn_arena_printf(op->arena, "%.*s" TARN_DATABASE_SUFFIX "/%.*s",
+                             TARN_SLICE_ARG(database), TARN_SLICE_ARG(table));
 }

@@ -432,9 +432,8 @@ std::shared_ptr<arrow::Buffer> validity_of(const arrow::Array &in)
         return nullptr;
     if (in.offset() == 0)
         return in.data()->buffers[0];
-    return must(arrow::internal::CopyBitmap(memory_pool(),
-                                            in.data()->buffers[0]->data(), in.offset(),
-                                            in.length()),
+    return must(arrow::internal::CopyBitmap(memory_pool(), in.data()->buffers[0]->data(),
+                                            in.offset(), in.length()),
                 TARN_MEMORY_EXHAUSTED, "nulls");
 }
 

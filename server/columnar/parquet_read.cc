@@ -86,9 +86,9 @@ ParquetFilePtr parquet_open(std::shared_ptr<arrow::io::RandomAccessFile> source,
     properties.set_buffer_size(
         std::clamp(kStreamBuffersTotal / columns, kStreamBufferMin, kStreamBuffer));
     raw = parquet::ParquetFileReader::Open(source, properties, raw->metadata());
-    file->reader = must(parquet::arrow::FileReader::Make(memory_pool(),
-                                                         std::move(raw), arrow_properties),
-                        reason, what);
+    file->reader =
+        must(parquet::arrow::FileReader::Make(memory_pool(), std::move(raw), arrow_properties),
+             reason, what);
     return file;
 }
 

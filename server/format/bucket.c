@@ -37,8 +37,8 @@ int32_t tarn_bytes_hash(struct tarn_slice bytes)
 
     for (; i + 4 <= bytes.size; i += 4) {
         const uint8_t *p = bytes.data + i;
-        h = mix(h, (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 |
-                       (uint32_t)p[3] << 24);
+        h = mix(h,
+                (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24);
     }
     for (; i < bytes.size; i++) /* Java's bytes are signed */
         h = mix(h, (uint32_t)(int32_t)(int8_t)bytes.data[i]);

@@ -183,8 +183,7 @@ void tarn_format__print_date(int64_t days, struct tarn_buf *out)
     if (year < 0)
         tarn_buf_printf(out, "-%04" PRId64 "-%02d-%02d", -year, month, day);
     else
-        tarn_buf_printf(out, "%s%04" PRId64 "-%02d-%02d", year > 9999 ? "+" : "", year, month,
-                        day);
+        tarn_buf_printf(out, "%s%04" PRId64 "-%02d-%02d", year > 9999 ? "+" : "", year, month, day);
 }
 
 void tarn_format__print_clock(int64_t nanos, int digits_min, struct tarn_buf *out)

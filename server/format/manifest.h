@@ -21,36 +21,40 @@ struct tarn_data_file {
     struct tarn_slice name;
     int64_t size;
     int64_t row_count;
-    struct tarn_slice min_key, max_key;          /* serialized rows; append tables: the empty row */
+    struct tarn_slice min_key, max_key; /* serialized rows; append tables: the empty row */
     struct tarn_stats key_stats, value_stats;
     int64_t min_sequence, max_sequence;
     int64_t schema_id;
     int32_t level;
-    const struct tarn_slice *extra_files;        size_t extra_file_count;
-    int64_t creation_time_ms;                    /* local wall clock as if UTC; or NONE */
-    int64_t delete_row_count;                    /* or NONE: unknown */
-    struct tarn_slice embedded_index;            /* absent: none */
+    const struct tarn_slice *extra_files;
+    size_t extra_file_count;
+    int64_t creation_time_ms;         /* local wall clock as if UTC; or NONE */
+    int64_t delete_row_count;         /* or NONE: unknown */
+    struct tarn_slice embedded_index; /* absent: none */
     enum tarn_file_source source;
-    bool has_value_stats_columns;                /* false: all value columns */
-    const struct tarn_slice *value_stats_columns; size_t value_stats_column_count;
-    struct tarn_slice external_path;             /* absent: none */
-    int64_t first_row_id;                        /* or NONE */
+    bool has_value_stats_columns; /* false: all value columns */
+    const struct tarn_slice *value_stats_columns;
+    size_t value_stats_column_count;
+    struct tarn_slice external_path; /* absent: none */
+    int64_t first_row_id;            /* or NONE */
     bool has_write_columns;
-    const struct tarn_slice *write_columns;      size_t write_column_count;
+    const struct tarn_slice *write_columns;
+    size_t write_column_count;
     bool has_write_column_sequences;
-    const int64_t *write_column_sequences;       size_t write_column_sequence_count;
-    bool unknown;                                /* the file's record held fields not known here */
+    const int64_t *write_column_sequences;
+    size_t write_column_sequence_count;
+    bool unknown; /* the file's record held fields not known here */
 };
 
 struct tarn_manifest_entry {
     enum tarn_entry_kind kind;
-    struct tarn_slice partition;                 /* serialized row */
+    struct tarn_slice partition; /* serialized row */
     int32_t bucket;
     int32_t total_buckets;
     struct tarn_data_file file;
 };
 
-struct tarn_manifest_file {                      /* one record of a manifest list */
+struct tarn_manifest_file { /* one record of a manifest list */
     struct tarn_slice name;
     int64_t size;
     int64_t added_count, deleted_count;
@@ -61,23 +65,27 @@ struct tarn_manifest_file {                      /* one record of a manifest lis
     bool unknown;
 };
 
-struct tarn_index_file {                         /* one record of an index manifest */
+struct tarn_index_file { /* one record of an index manifest */
     struct tarn_slice partition;
     int32_t bucket;
     struct tarn_slice type, name;
     int64_t size, row_count;
     struct tarn_slice external_path;
-    bool has_vectors; size_t vector_count;       /* _DELETIONS_VECTORS_RANGES is set; how many */
+    bool has_vectors;
+    size_t vector_count; /* _DELETIONS_VECTORS_RANGES is set; how many */
 };
 
 TARN_MUST struct tarn_status *tarn_manifest_list_decode(struct tarn_slice bytes,
                                                         struct tarn_arena *arena,
-                                                        struct tarn_manifest_file **out, size_t *count);
-TARN_MUST struct tarn_status *tarn_manifest_decode(struct tarn_slice bytes, struct tarn_arena *arena,
+                                                        struct tarn_manifest_file **out,
+                                                        size_t *count);
+TARN_MUST struct tarn_status *tarn_manifest_decode(struct tarn_slice bytes,
+                                                   struct tarn_arena *arena,
                                                    struct tarn_manifest_entry **out, size_t *count);
 TARN_MUST struct tarn_status *tarn_index_manifest_decode(struct tarn_slice bytes,
                                                          struct tarn_arena *arena,
-                                                         struct tarn_index_file **out, size_t *count);
+                                                         struct tarn_index_file **out,
+                                                         size_t *count);
 
 /* codec: "zstd" (the option's word) or "none"; appends a whole container. sync: 16 random bytes. */
 TARN_MUST struct tarn_status *tarn_manifest_list_encode(const struct tarn_manifest_file *files,
@@ -89,17 +97,19 @@ TARN_MUST struct tarn_status *tarn_manifest_encode(const struct tarn_manifest_en
                                                    int zstd_level, const uint8_t sync[16],
                                                    struct tarn_buf *out);
 /* The list record of a manifest with these entries: counts, partition statistics, bounds. */
-TARN_MUST struct tarn_status *tarn_manifest_summarize(const struct tarn_manifest_entry *entries,
-                                                      size_t count, const struct tarn_type *const *partition_types,
-                                                      size_t partition_count, int64_t latest_schema_id,
-                                                      struct tarn_arena *arena, struct tarn_manifest_file *out);
+TARN_MUST struct tarn_status *tarn_manifest_summarize(
+    const struct tarn_manifest_entry *entries, size_t count,
+    const struct tarn_type *const *partition_types, size_t partition_count,
+    int64_t latest_schema_id, struct tarn_arena *arena, struct tarn_manifest_file *out);
 /* The identity of a file within a table: partition, bucket, level, name, extra files, embedded index,
  * external path, as bytes that are equal exactly when the identities are. Appends. */
 void tarn_manifest_identity(const struct tarn_manifest_entry *entry, struct tarn_buf *out);
 /* One entry as bytes of our own and back: for the state and for the wire between our processes.
  * with_stats false leaves key_stats and value_stats empty. Versioned; unknown versions are refused. */
-void tarn_manifest_entry_pack(const struct tarn_manifest_entry *entry, bool with_stats, struct tarn_buf *out);
-TARN_MUST struct tarn_status *tarn_manifest_entry_unpack(struct tarn_slice bytes, struct tarn_arena *arena,
+void tarn_manifest_entry_pack(const struct tarn_manifest_entry *entry, bool with_stats,
+                              struct tarn_buf *out);
+TARN_MUST struct tarn_status *tarn_manifest_entry_unpack(struct tarn_slice bytes,
+                                                         struct tarn_arena *arena,
                                                          struct tarn_manifest_entry *out);
 
 #endif

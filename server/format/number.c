@@ -4,8 +4,8 @@
 #include <math.h>
 #include <stdio.h>
 
-#define EXACT_DIGITS 800         /* no double has more than 767 significant digits */
-#define EXPONENT_LIMIT 1000000   /* beyond any type; further digits of an exponent change nothing */
+#define EXACT_DIGITS 800       /* no double has more than 767 significant digits */
+#define EXPONENT_LIMIT 1000000 /* beyond any type; further digits of an exponent change nothing */
 
 static double read_real(const char *text, bool is_float)
 {
@@ -290,8 +290,8 @@ static int compare_real(double v, const struct tarn_number *n)
         return n->digit_count == 0 ? 0 : -1;
     snprintf(text, sizeof text, "%.*e", EXACT_DIGITS - 1, v);
     split_scientific(text, digits, &exponent);
-    return compare_magnitude(digits, EXACT_DIGITS, (int64_t)exponent + 1, n->digits,
-                             n->digit_count, n->exponent + (int64_t)n->digit_count);
+    return compare_magnitude(digits, EXACT_DIGITS, (int64_t)exponent + 1, n->digits, n->digit_count,
+                             n->exponent + (int64_t)n->digit_count);
 }
 
 /* Is n what v gives when rounded to as many digits as n has? */
@@ -308,8 +308,7 @@ static bool names_real(double v, const struct tarn_number *n)
            memcmp(digits, n->digits, n->digit_count) == 0;
 }
 
-enum tarn_fit tarn_format__number_to_real(const struct tarn_number *n, bool is_float,
-                                          double *floor)
+enum tarn_fit tarn_format__number_to_real(const struct tarn_number *n, bool is_float, double *floor)
 {
     char text[TARN_NUMBER_TEXT_MAX + 32];
 
@@ -370,8 +369,8 @@ void tarn_format__print_decimal(__int128 unscaled, int scale, struct tarn_buf *o
 {
     char digits[48];
     int count = 0;
-    unsigned __int128 rest = unscaled < 0 ? -(unsigned __int128)unscaled
-                                          : (unsigned __int128)unscaled;
+    unsigned __int128 rest =
+        unscaled < 0 ? -(unsigned __int128)unscaled : (unsigned __int128)unscaled;
 
     while (rest > 0 || count <= scale) { /* at least one digit before the point */
         if (count == (int)sizeof digits)

@@ -12,38 +12,46 @@
 #include "format/row.h"
 #include "format/schema.h"
 
-enum tarn_merge_engine { TARN_MERGE_DEDUPLICATE, TARN_MERGE_PARTIAL_UPDATE, TARN_MERGE_AGGREGATION,
-                         TARN_MERGE_FIRST_ROW };
-enum tarn_group_commit { TARN_GROUP_BATCH, TARN_GROUP_ALL, TARN_GROUP_NONE }; /* tarn.group-commit */
+enum tarn_merge_engine {
+    TARN_MERGE_DEDUPLICATE,
+    TARN_MERGE_PARTIAL_UPDATE,
+    TARN_MERGE_AGGREGATION,
+    TARN_MERGE_FIRST_ROW
+};
+enum tarn_group_commit {
+    TARN_GROUP_BATCH,
+    TARN_GROUP_ALL,
+    TARN_GROUP_NONE
+}; /* tarn.group-commit */
 enum tarn_stats_mode { TARN_STATS_NONE, TARN_STATS_COUNTS, TARN_STATS_TRUNCATE, TARN_STATS_FULL };
 
 struct tarn_options {
-    int32_t bucket;                       /* > 0 fixed, -1, -2 */
+    int32_t bucket; /* > 0 fixed, -1, -2 */
     enum tarn_bucket_function bucket_function;
-    const int *bucket_key_columns;        /* column indices in option order; trimmed key by default */
+    const int *bucket_key_columns; /* column indices in option order; trimmed key by default */
     size_t bucket_key_count;
-    bool bucket_append_ordered;           /* append tables: compact only neighbours, in order */
+    bool bucket_append_ordered; /* append tables: compact only neighbours, in order */
     enum tarn_merge_engine merge_engine;
     bool ignore_delete, ignore_update_before;
-    const int *sequence_columns;          /* sequence.field */
+    const int *sequence_columns; /* sequence.field */
     size_t sequence_column_count;
     bool sequence_descending;
-    int rowkind_column;                   /* -1: none */
-    struct tarn_slice file_format;        /* "parquet" */
-    struct tarn_slice file_compression;   /* "zstd" */
+    int rowkind_column;                 /* -1: none */
+    struct tarn_slice file_format;      /* "parquet" */
+    struct tarn_slice file_compression; /* "zstd" */
     int zstd_level;
-    bool thin_mode;                       /* no _KEY_ columns in data files */
+    bool thin_mode; /* no _KEY_ columns in data files */
     int64_t target_file_size;
     int64_t target_file_row_count;
     int64_t write_buffer_size;
-    int64_t row_group_size;               /* file.block-size; 0: the writer's own choice */
+    int64_t row_group_size; /* file.block-size; 0: the writer's own choice */
     struct tarn_slice data_file_prefix;
     struct tarn_slice partition_default_name;
     bool partition_legacy_name;
-    struct tarn_slice data_dir;           /* data-file.path-directory; absent: none */
-    enum tarn_stats_mode stats_mode;      /* per column overrides: tarn_options_stats_mode */
-    int32_t stats_length;                 /* of TRUNCATE */
-    int stats_keep_first;                 /* columns from here on have none; -1: all have */
+    struct tarn_slice data_dir;      /* data-file.path-directory; absent: none */
+    enum tarn_stats_mode stats_mode; /* per column overrides: tarn_options_stats_mode */
+    int32_t stats_length;            /* of TRUNCATE */
+    int stats_keep_first;            /* columns from here on have none; -1: all have */
     int64_t manifest_target_size, manifest_full_threshold;
     int manifest_merge_min_count;
     struct tarn_slice manifest_compression;
@@ -51,23 +59,25 @@ struct tarn_options {
     int size_amplification_percent, size_ratio_percent;
     double small_file_ratio;
     bool force_up_level_0;
-    int64_t optimization_interval_ms, total_size_threshold, incremental_size_threshold; /* -1: unset */
+    int64_t optimization_interval_ms, total_size_threshold,
+        incremental_size_threshold; /* -1: unset */
     int offpeak_start_hour, offpeak_end_hour, offpeak_ratio;
     int append_min_file_count;
-    bool write_only;                      /* engines leave compaction to us: the daemon still compacts */
+    bool write_only; /* engines leave compaction to us: the daemon still compacts */
     int64_t split_target_size, split_open_cost;
     bool discard_duplicate_files;
     int commit_retries;
     bool dynamic_partition_overwrite;
     enum tarn_group_commit group_commit;
-    bool sequence_overlap_refused;        /* tarn.sequence-overlap = refuse */
+    bool sequence_overlap_refused; /* tarn.sequence-overlap = refuse */
     /* Absent: everything is implemented. Else e.g. "merge-engine = aggregation". */
     struct tarn_slice refuse_write, refuse_merge;
 };
 
 /* Errors: SCHEMA_INVALID names the option, its value and what was expected. */
 TARN_MUST struct tarn_status *tarn_options_parse(const struct tarn_schema *schema,
-                                                 struct tarn_arena *arena, struct tarn_options *out);
+                                                 struct tarn_arena *arena,
+                                                 struct tarn_options *out);
 /* The statistics mode of one column after per-column, keep-first-n and thin-mode rules (the mode per
  * level only makes bounds looser or tighter, and isn't looked at). */
 void tarn_options_stats_mode(const struct tarn_options *options, const struct tarn_schema *schema,

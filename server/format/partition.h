@@ -14,7 +14,8 @@
 /* Appends "dt=2024-05-14/hour=3/" ("" where unpartitioned) for a serialized partition row. */
 TARN_MUST struct tarn_status *tarn_partition_path(const struct tarn_schema *schema,
                                                   const struct tarn_options *options,
-                                                  struct tarn_slice partition, struct tarn_buf *out);
+                                                  struct tarn_slice partition,
+                                                  struct tarn_buf *out);
 /* Appends "[data dir/]partition/bucket-N" relative to the table, no slash at the end. */
 TARN_MUST struct tarn_status *tarn_bucket_path(const struct tarn_schema *schema,
                                                const struct tarn_options *options,
@@ -22,7 +23,8 @@ TARN_MUST struct tarn_status *tarn_bucket_path(const struct tarn_schema *schema,
                                                struct tarn_buf *out);
 /* For people: dt=2024-05-14,hour=3 with values as tarn_value_print. Appends. */
 TARN_MUST struct tarn_status *tarn_partition_print(const struct tarn_schema *schema,
-                                                   struct tarn_slice partition, struct tarn_buf *out);
+                                                   struct tarn_slice partition,
+                                                   struct tarn_buf *out);
 /* Types of the partition columns, in partition key order, in the arena. */
 const struct tarn_type **tarn_partition_types(const struct tarn_schema *schema,
                                               struct tarn_arena *arena);

@@ -130,7 +130,8 @@ static enum tarn_truth truth_and(enum tarn_truth a, enum tarn_truth b)
     return a == TARN_TRUE && b == TARN_TRUE ? TARN_TRUE : TARN_UNKNOWN;
 }
 
-enum tarn_truth tarn_predicate_eval(const struct tarn_predicate *p, const struct tarn_schema *schema,
+enum tarn_truth tarn_predicate_eval(const struct tarn_predicate *p,
+                                    const struct tarn_schema *schema,
                                     const struct tarn_value *values)
 {
     enum tarn_truth stack[TARN_PREDICATE_DEPTH_MAX + 1];
@@ -158,12 +159,11 @@ enum tarn_truth tarn_predicate_eval(const struct tarn_predicate *p, const struct
             break;
         case TARN_PRED_OR:
             top--;
-            stack[top - 1] =
-                truth_not(truth_and(truth_not(stack[top - 1]), truth_not(stack[top])));
+            stack[top - 1] = truth_not(truth_and(truth_not(stack[top - 1]), truth_not(stack[top])));
             break;
         default:
-            stack[top++] = tarn_predicate_leaf(node, schema->fields[node->column].type,
-                                               &values[node->column]);
+            stack[top++] =
+                tarn_predicate_leaf(node, schema->fields[node->column].type, &values[node->column]);
             break;
         }
     }
@@ -268,8 +268,8 @@ static void weaken(const struct tarn_predicate *p, const int *columns, size_t co
         } else if (node.op == TARN_PRED_AND || node.op == TARN_PRED_OR) {
             turned[waiting++] = turn;
             turned[waiting++] = turn;
-            tarn_format__add_op(reversed, (node.op == TARN_PRED_AND) != turn ? TARN_PRED_AND
-                                                                             : TARN_PRED_OR);
+            tarn_format__add_op(reversed,
+                                (node.op == TARN_PRED_AND) != turn ? TARN_PRED_AND : TARN_PRED_OR);
         } else if (node.op == TARN_PRED_UNKNOWN) { /* neither it nor its NOT is ever true */
             tarn_format__add_op(reversed, TARN_PRED_FALSE);
         } else if (!is_leaf(node.op)) {

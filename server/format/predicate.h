@@ -22,32 +22,44 @@
 #include "format/stats.h"
 
 #define TARN_PREDICATE_NODES_MAX 10000
-#define TARN_PREDICATE_DEPTH_MAX 1000         /* results on the stack of whoever walks the nodes */
+#define TARN_PREDICATE_DEPTH_MAX 1000 /* results on the stack of whoever walks the nodes */
 #define TARN_PREDICATE_TEXT_MAX (1u << 20)
-#define TARN_PREDICATE_VALUES_MAX 100000      /* in all IN lists together */
+#define TARN_PREDICATE_VALUES_MAX 100000 /* in all IN lists together */
 
 enum tarn_predicate_op {
-    TARN_PRED_TRUE, TARN_PRED_FALSE, TARN_PRED_UNKNOWN, /* constants */
-    TARN_PRED_EQ, TARN_PRED_NE, TARN_PRED_LT, TARN_PRED_LE, TARN_PRED_GT, TARN_PRED_GE,
-    TARN_PRED_SAFE_EQ,                                  /* <=>: null equals null */
-    TARN_PRED_IN, TARN_PRED_LIKE, TARN_PRED_IS_NULL,
-    TARN_PRED_NOT, TARN_PRED_AND, TARN_PRED_OR,         /* take the results before them */
+    TARN_PRED_TRUE,
+    TARN_PRED_FALSE,
+    TARN_PRED_UNKNOWN, /* constants */
+    TARN_PRED_EQ,
+    TARN_PRED_NE,
+    TARN_PRED_LT,
+    TARN_PRED_LE,
+    TARN_PRED_GT,
+    TARN_PRED_GE,
+    TARN_PRED_SAFE_EQ, /* <=>: null equals null */
+    TARN_PRED_IN,
+    TARN_PRED_LIKE,
+    TARN_PRED_IS_NULL,
+    TARN_PRED_NOT,
+    TARN_PRED_AND,
+    TARN_PRED_OR, /* take the results before them */
 };
 
 struct tarn_predicate_node {
     enum tarn_predicate_op op;
-    int column;                       /* index into the schema's columns; leaves only */
-    const struct tarn_value *values;  /* literals of the column's type: 1, or IN's many: ascending,
+    int column;                      /* index into the schema's columns; leaves only */
+    const struct tarn_value *values; /* literals of the column's type: 1, or IN's many: ascending,
                                          distinct, not null, perhaps none (false; null: unknown) */
     size_t value_count;
-    bool list_has_null;               /* IN (…, NULL) */
-    struct tarn_slice pattern; char escape; /* LIKE; escape 0: backslash */
+    bool list_has_null; /* IN (…, NULL) */
+    struct tarn_slice pattern;
+    char escape; /* LIKE; escape 0: backslash */
 };
 
-struct tarn_predicate {               /* no nodes at all: true */
+struct tarn_predicate { /* no nodes at all: true */
     const struct tarn_predicate_node *nodes;
     size_t node_count;
-    const int *columns;               /* distinct columns it looks at, ascending */
+    const int *columns; /* distinct columns it looks at, ascending */
     size_t column_count;
 };
 
@@ -61,9 +73,11 @@ TARN_MUST struct tarn_status *tarn_predicate_parse(struct tarn_slice text,
  * that: parentheses in one would get out of it. */
 TARN_MUST struct tarn_status *tarn_predicate_and(const struct tarn_predicate *a,
                                                  const struct tarn_predicate *b,
-                                                 struct tarn_arena *arena, struct tarn_predicate *out);
+                                                 struct tarn_arena *arena,
+                                                 struct tarn_predicate *out);
 /* values[i] is the value of schema column i; only the predicate's columns are looked at. */
-enum tarn_truth tarn_predicate_eval(const struct tarn_predicate *p, const struct tarn_schema *schema,
+enum tarn_truth tarn_predicate_eval(const struct tarn_predicate *p,
+                                    const struct tarn_schema *schema,
                                     const struct tarn_value *values);
 
 /* One leaf on one value of its column, of `type`. */
@@ -72,18 +86,19 @@ enum tarn_truth tarn_predicate_leaf(const struct tarn_predicate_node *leaf,
 
 /* What is known of each schema column of a file or partition, for "can any row pass?". */
 struct tarn_bounds {
-    bool known;                  /* min, max below are set */
-    struct tarn_value min, max;  /* inclusive; is_null: unknown bound */
-    int64_t null_count;          /* or TARN_STATS_UNKNOWN */
-    int64_t row_count;           /* 0: not known, and the null count proves nothing */
+    bool known;                 /* min, max below are set */
+    struct tarn_value min, max; /* inclusive; is_null: unknown bound */
+    int64_t null_count;         /* or TARN_STATS_UNKNOWN */
+    int64_t row_count;          /* 0: not known, and the null count proves nothing */
 };
 /* False only where it is proven that no row passes. bounds[i] of schema column i. */
 bool tarn_predicate_may_match(const struct tarn_predicate *p, const struct tarn_schema *schema,
                               const struct tarn_bounds *bounds);
 /* The strongest predicate implied by p that looks at no column but `columns` (TRUE where nothing is):
  * for partition and key pruning. */
-TARN_MUST struct tarn_status *tarn_predicate_restrict(const struct tarn_predicate *p, const int *columns,
-                                                      size_t column_count, struct tarn_arena *arena,
+TARN_MUST struct tarn_status *tarn_predicate_restrict(const struct tarn_predicate *p,
+                                                      const int *columns, size_t column_count,
+                                                      struct tarn_arena *arena,
                                                       struct tarn_predicate *out);
 /* % any text, _ one character (code point); escape 0: backslash. */
 bool tarn_like_match(struct tarn_slice text, struct tarn_slice pattern, char escape);

@@ -27,8 +27,8 @@ void tarn_format__add_op(struct tarn_nodes *nodes, enum tarn_predicate_op op)
 
 static struct tarn_status *mismatch(const struct tarn_field *field, const struct tarn_literal *l)
 {
-    static const char *const names[] = {"NULL", "a truth value", "a number", "a text",
-                                        "bytes", "a date", "a time", "a timestamp"};
+    static const char *const names[] = {"NULL",  "a truth value", "a number", "a text",
+                                        "bytes", "a date",        "a time",   "a timestamp"};
     TARN_OWN(tarn_buf_drop) struct tarn_buf type = {0};
 
     tarn_type_print(field->type, &type);
@@ -40,10 +40,9 @@ static struct tarn_status *mismatch(const struct tarn_field *field, const struct
 static struct tarn_status *unreadable(const struct tarn_field *field, const struct tarn_literal *l,
                                       const char *expected)
 {
-    return tarn_format__expression_error(l->at, "column %.*s is compared with %s, not '%.*s'",
-                                         TARN_SLICE_ARG(field->name), expected,
-                                         (int)TARN_MIN(l->bytes.size, (size_t)60),
-                                         (const char *)l->bytes.data);
+    return tarn_format__expression_error(
+        l->at, "column %.*s is compared with %s, not '%.*s'", TARN_SLICE_ARG(field->name), expected,
+        (int)TARN_MIN(l->bytes.size, (size_t)60), (const char *)l->bytes.data);
 }
 
 /* ---- where a literal lies among the values of a type */
@@ -55,8 +54,8 @@ static struct tarn_status *fit_real(const struct tarn_field *field, const struct
     struct tarn_slice word = l->bytes;
 
     if (l->kind == TARN_LITERAL_NUMBER) {
-        *fit = tarn_format__number_to_real(&l->number, field->type->id == TARN_TYPE_FLOAT,
-                                           &out->real);
+        *fit =
+            tarn_format__number_to_real(&l->number, field->type->id == TARN_TYPE_FLOAT, &out->real);
         return TARN_OK;
     }
     if (l->kind != TARN_LITERAL_TEXT)
@@ -93,8 +92,10 @@ static struct tarn_status *fit_date(const struct tarn_field *field, const struct
     } else if (l->kind != TARN_LITERAL_DATE) {
         return mismatch(field, l);
     }
-    *fit = days < INT32_MIN ? TARN_FIT_BELOW : days > INT32_MAX ? TARN_FIT_ABOVE
-           : exact ? TARN_FIT_EXACT : TARN_FIT_BETWEEN;
+    *fit = days < INT32_MIN   ? TARN_FIT_BELOW
+           : days > INT32_MAX ? TARN_FIT_ABOVE
+           : exact            ? TARN_FIT_EXACT
+                              : TARN_FIT_BETWEEN;
     out->integer = days;
     return TARN_OK;
 }
@@ -215,9 +216,9 @@ static const struct tarn_value *keep(struct tarn_arena *arena, struct tarn_value
 static void add_leaf(struct tarn_nodes *nodes, int column, enum tarn_predicate_op op,
                      const struct tarn_value *values, size_t count)
 {
-    tarn_format__add_node(nodes, (struct tarn_predicate_node){
-                                     .op = op, .column = column, .values = values,
-                                     .value_count = count});
+    tarn_format__add_node(nodes,
+                          (struct tarn_predicate_node){
+                              .op = op, .column = column, .values = values, .value_count = count});
 }
 
 static void add_never(struct tarn_nodes *nodes, int column)

@@ -39,8 +39,14 @@ TARN_MUST struct tarn_status *tarn_format__expression_error(size_t at, const cha
 /* --- literals (predicate_bind.c) --- */
 
 enum tarn_literal_kind {
-    TARN_LITERAL_NULL, TARN_LITERAL_BOOL, TARN_LITERAL_NUMBER, TARN_LITERAL_TEXT,
-    TARN_LITERAL_BYTES, TARN_LITERAL_DATE, TARN_LITERAL_TIME, TARN_LITERAL_TIMESTAMP,
+    TARN_LITERAL_NULL,
+    TARN_LITERAL_BOOL,
+    TARN_LITERAL_NUMBER,
+    TARN_LITERAL_TEXT,
+    TARN_LITERAL_BYTES,
+    TARN_LITERAL_DATE,
+    TARN_LITERAL_TIME,
+    TARN_LITERAL_TIMESTAMP,
 };
 struct tarn_literal {
     enum tarn_literal_kind kind;

@@ -15,7 +15,7 @@ struct parser {
     const struct tarn_schema *schema;
     struct tarn_arena *arena;
     struct tarn_nodes nodes;
-    size_t listed_count;     /* values of IN lists so far */
+    size_t listed_count; /* values of IN lists so far */
     struct {
         enum waiting what;
         size_t at;
@@ -176,8 +176,9 @@ static struct tarn_status *need_literal(struct parser *p, struct tarn_literal *o
         return TARN_OK;
     if (p->token.kind == TARN_TOKEN_WORD || p->token.kind == TARN_TOKEN_NAME)
         return tarn_format__expression_error(
-            p->token.at, "expected a literal, found %.*s: columns are compared with literals, "
-                         "texts stand in '...'",
+            p->token.at,
+            "expected a literal, found %.*s: columns are compared with literals, "
+            "texts stand in '...'",
             (int)TARN_MIN(p->token.text.size, (size_t)60), (const char *)p->token.text.data);
     return expected(p, "a literal");
 }
@@ -186,8 +187,8 @@ static struct tarn_status *need_literal(struct parser *p, struct tarn_literal *o
 
 static bool is_reserved(const struct tarn_token *token)
 {
-    static const char *const words[] = {"AND", "OR", "NOT", "IN", "BETWEEN", "LIKE", "IS",
-                                        "NULL", "TRUE", "FALSE"};
+    static const char *const words[] = {"AND",  "OR", "NOT",  "IN",   "BETWEEN",
+                                        "LIKE", "IS", "NULL", "TRUE", "FALSE"};
     for (size_t i = 0; i < TARN_COUNT_OF(words); i++) {
         if (tarn_format__token_is_word(token, words[i]))
             return true;
@@ -242,8 +243,8 @@ static bool comparison_of(const struct parser *p, enum tarn_predicate_op *op)
     static const struct {
         const char *symbol;
         enum tarn_predicate_op op;
-    } table[] = {{"=", TARN_PRED_EQ},  {"<>", TARN_PRED_NE}, {"<", TARN_PRED_LT},
-                 {"<=", TARN_PRED_LE}, {">", TARN_PRED_GT},  {">=", TARN_PRED_GE},
+    } table[] = {{"=", TARN_PRED_EQ},       {"<>", TARN_PRED_NE}, {"<", TARN_PRED_LT},
+                 {"<=", TARN_PRED_LE},      {">", TARN_PRED_GT},  {">=", TARN_PRED_GE},
                  {"<=>", TARN_PRED_SAFE_EQ}};
     for (size_t i = 0; i < TARN_COUNT_OF(table); i++) {
         if (at_symbol(p, table[i].symbol)) {
@@ -443,9 +444,8 @@ static struct tarn_status *push(struct parser *p, enum waiting what)
 /* Puts out what waits and binds at least as strongly as `what`, down to a parenthesis. */
 static void reduce(struct parser *p, enum waiting what)
 {
-    static const enum tarn_predicate_op ops[] = {[WAIT_OR] = TARN_PRED_OR,
-                                                 [WAIT_AND] = TARN_PRED_AND,
-                                                 [WAIT_NOT] = TARN_PRED_NOT};
+    static const enum tarn_predicate_op ops[] = {
+        [WAIT_OR] = TARN_PRED_OR, [WAIT_AND] = TARN_PRED_AND, [WAIT_NOT] = TARN_PRED_NOT};
 
     while (p->stack_count > 0 && p->stack[p->stack_count - 1].what != WAIT_PAREN &&
            p->stack[p->stack_count - 1].what >= what)
@@ -505,8 +505,8 @@ static struct tarn_status *check_size(const struct parser *p)
 struct tarn_status *tarn_predicate_parse(struct tarn_slice text, const struct tarn_schema *schema,
                                          struct tarn_arena *arena, struct tarn_predicate *out)
 {
-    TARN_OWN(parser_drop) struct parser p = {.lexer = {.text = text, .arena = arena},
-                                             .schema = schema, .arena = arena};
+    TARN_OWN(parser_drop) struct parser p = {
+        .lexer = {.text = text, .arena = arena}, .schema = schema, .arena = arena};
     bool more = true;
 
     if (text.size > TARN_PREDICATE_TEXT_MAX)

@@ -1,8 +1,8 @@
 /* BinaryRow: written with every type, read with the atomic ones. */
 #include "format/row.h"
 
-#define DECIMAL_SLOT_SIZE 16     /* a large decimal's place behind the slots, null or not */
-#define COMPACT_DECIMAL_MAX 18   /* precision that fits a slot */
+#define DECIMAL_SLOT_SIZE 16   /* a large decimal's place behind the slots, null or not */
+#define COMPACT_DECIMAL_MAX 18 /* precision that fits a slot */
 #define COMPACT_TIMESTAMP_MAX 3
 #define INLINE_SIZE_MAX 7
 
@@ -53,7 +53,8 @@ static void put_bytes(struct tarn_buf *out, size_t base, size_t slot, struct tar
 }
 
 /* Big-endian two's complement without needless bytes, left aligned in 16. */
-static void put_decimal(struct tarn_buf *out, size_t base, size_t slot, __int128 value, bool is_null)
+static void put_decimal(struct tarn_buf *out, size_t base, size_t slot, __int128 value,
+                        bool is_null)
 {
     uint8_t bytes[DECIMAL_SLOT_SIZE];
     size_t first = 0;
@@ -249,9 +250,8 @@ static void put_row_type(const struct tarn_type *type, const struct tarn_value *
 
     tarn_buf_add_zeros(out, slots - base + 8 * type->field_count);
     for (size_t i = 0; i < type->field_count; i++)
-        put_row_value(type->fields[i].type,
-                      i < value->list.count ? &value->list.items[i] : &null, base, slots + 8 * i, i,
-                      out);
+        put_row_value(type->fields[i].type, i < value->list.count ? &value->list.items[i] : &null,
+                      base, slots + 8 * i, i, out);
 }
 
 /* Recurses over the type, whose depth is at most TARN_TYPE_DEPTH_MAX. */

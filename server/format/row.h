@@ -27,7 +27,7 @@ TARN_MUST struct tarn_status *tarn_row_deserialize(struct tarn_slice in,
                                                    size_t count, struct tarn_value *values);
 struct tarn_slice tarn_row_empty(void); /* the serialized empty row */
 
-int32_t tarn_row_hash(struct tarn_slice row); /* of the row proper, size a multiple of 8 */
+int32_t tarn_row_hash(struct tarn_slice row);     /* of the row proper, size a multiple of 8 */
 int32_t tarn_bytes_hash(struct tarn_slice bytes); /* Paimon's variant for any size */
 
 enum tarn_bucket_function { TARN_BUCKET_DEFAULT, TARN_BUCKET_MOD, TARN_BUCKET_HIVE };

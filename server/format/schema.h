@@ -12,7 +12,9 @@
 
 #include "format/type.h"
 
-struct tarn_pair { struct tarn_slice key, value; };
+struct tarn_pair {
+    struct tarn_slice key, value;
+};
 
 struct tarn_schema {
     int32_t version;
@@ -26,9 +28,9 @@ struct tarn_schema {
     size_t primary_key_count;
     const struct tarn_pair *options; /* in the order of the file */
     size_t option_count;
-    struct tarn_slice comment;       /* absent: none */
+    struct tarn_slice comment; /* absent: none */
     int64_t time_ms;
-    struct tarn_slice unknown_json;  /* members not known here, as a JSON object; or absent */
+    struct tarn_slice unknown_json; /* members not known here, as a JSON object; or absent */
 };
 
 TARN_MUST struct tarn_status *tarn_schema_decode(struct tarn_slice json, struct tarn_arena *arena,
@@ -43,7 +45,8 @@ struct tarn_slice tarn_schema_option(const struct tarn_schema *schema, const cha
 bool tarn_schema_is_append(const struct tarn_schema *schema); /* no primary key */
 /* Indices of columns, in key order, in the arena. trimmed: primary keys without partition keys. */
 size_t tarn_schema_partition_columns(const struct tarn_schema *s, struct tarn_arena *a, int **out);
-size_t tarn_schema_trimmed_key_columns(const struct tarn_schema *s, struct tarn_arena *a, int **out);
+size_t tarn_schema_trimmed_key_columns(const struct tarn_schema *s, struct tarn_arena *a,
+                                       int **out);
 
 /* Makes a valid first schema of what a user gave: assigns field ids depth-first, forces NOT NULL on
  * primary keys, moves options primary-key and partition into the arrays, checks every rule of

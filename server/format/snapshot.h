@@ -14,11 +14,15 @@
 
 #include "format/schema.h"
 
-#define TARN_SNAPSHOT_NONE INT64_MIN         /* of optional numbers */
+#define TARN_SNAPSHOT_NONE INT64_MIN /* of optional numbers */
 #define TARN_COMMIT_IDENTIFIER_BATCH INT64_MAX
 
-enum tarn_commit_kind { TARN_COMMIT_APPEND, TARN_COMMIT_COMPACT, TARN_COMMIT_OVERWRITE,
-                        TARN_COMMIT_ANALYZE };
+enum tarn_commit_kind {
+    TARN_COMMIT_APPEND,
+    TARN_COMMIT_COMPACT,
+    TARN_COMMIT_OVERWRITE,
+    TARN_COMMIT_ANALYZE
+};
 const char *tarn_commit_kind_name(enum tarn_commit_kind kind); /* "APPEND" */
 
 struct tarn_snapshot {
@@ -26,9 +30,12 @@ struct tarn_snapshot {
     struct tarn_slice uuid;
     int64_t id;
     int64_t schema_id;
-    struct tarn_slice base_list;            int64_t base_list_size;
-    struct tarn_slice delta_list;           int64_t delta_list_size;
-    struct tarn_slice changelog_list;       int64_t changelog_list_size;
+    struct tarn_slice base_list;
+    int64_t base_list_size;
+    struct tarn_slice delta_list;
+    int64_t delta_list_size;
+    struct tarn_slice changelog_list;
+    int64_t changelog_list_size;
     struct tarn_slice index_manifest;
     struct tarn_slice commit_user;
     struct tarn_slice writer_version;
@@ -38,7 +45,8 @@ struct tarn_snapshot {
     int64_t total_record_count, delta_record_count, changelog_record_count;
     int64_t watermark;
     struct tarn_slice statistics;
-    const struct tarn_pair *properties;     size_t property_count;
+    const struct tarn_pair *properties;
+    size_t property_count;
     int64_t next_row_id;
     struct tarn_slice operation;
 };

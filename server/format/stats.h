@@ -21,11 +21,11 @@ struct tarn_stats {
     size_t count;
 };
 
-struct tarn_column_stats {    /* what a writer knows of one column of a file */
-    bool has_bounds;          /* min and max are set (non-null, not truncated) */
+struct tarn_column_stats { /* what a writer knows of one column of a file */
+    bool has_bounds;       /* min and max are set (non-null, not truncated) */
     struct tarn_value min, max;
-    int64_t null_count;       /* or TARN_STATS_UNKNOWN */
-    bool none;                /* the column yields no statistics at all (nested types) */
+    int64_t null_count; /* or TARN_STATS_UNKNOWN */
+    bool none;          /* the column yields no statistics at all (nested types) */
 };
 
 struct tarn_stats tarn_stats_empty(void);

@@ -12,11 +12,30 @@
 #include "base/base.h"
 
 enum tarn_type_id {
-    TARN_TYPE_CHAR, TARN_TYPE_VARCHAR, TARN_TYPE_BOOLEAN, TARN_TYPE_BINARY, TARN_TYPE_VARBINARY,
-    TARN_TYPE_DECIMAL, TARN_TYPE_TINYINT, TARN_TYPE_SMALLINT, TARN_TYPE_INT, TARN_TYPE_BIGINT,
-    TARN_TYPE_FLOAT, TARN_TYPE_DOUBLE, TARN_TYPE_DATE, TARN_TYPE_TIME, TARN_TYPE_TIMESTAMP,
-    TARN_TYPE_TIMESTAMP_LTZ, TARN_TYPE_VARIANT, TARN_TYPE_BLOB, TARN_TYPE_GEOMETRY,
-    TARN_TYPE_GEOGRAPHY, TARN_TYPE_ARRAY, TARN_TYPE_MULTISET, TARN_TYPE_MAP, TARN_TYPE_ROW,
+    TARN_TYPE_CHAR,
+    TARN_TYPE_VARCHAR,
+    TARN_TYPE_BOOLEAN,
+    TARN_TYPE_BINARY,
+    TARN_TYPE_VARBINARY,
+    TARN_TYPE_DECIMAL,
+    TARN_TYPE_TINYINT,
+    TARN_TYPE_SMALLINT,
+    TARN_TYPE_INT,
+    TARN_TYPE_BIGINT,
+    TARN_TYPE_FLOAT,
+    TARN_TYPE_DOUBLE,
+    TARN_TYPE_DATE,
+    TARN_TYPE_TIME,
+    TARN_TYPE_TIMESTAMP,
+    TARN_TYPE_TIMESTAMP_LTZ,
+    TARN_TYPE_VARIANT,
+    TARN_TYPE_BLOB,
+    TARN_TYPE_GEOMETRY,
+    TARN_TYPE_GEOGRAPHY,
+    TARN_TYPE_ARRAY,
+    TARN_TYPE_MULTISET,
+    TARN_TYPE_MAP,
+    TARN_TYPE_ROW,
     TARN_TYPE_VECTOR,
 };
 
@@ -28,9 +47,9 @@ struct tarn_field;
 struct tarn_type {
     enum tarn_type_id id;
     bool nullable;
-    int32_t length;    /* CHAR, VARCHAR, BINARY, VARBINARY; VECTOR: its length */
-    int32_t precision; /* DECIMAL, TIME, TIMESTAMP(_LTZ) */
-    int32_t scale;     /* DECIMAL */
+    int32_t length;                   /* CHAR, VARCHAR, BINARY, VARBINARY; VECTOR: its length */
+    int32_t precision;                /* DECIMAL, TIME, TIMESTAMP(_LTZ) */
+    int32_t scale;                    /* DECIMAL */
     struct tarn_slice crs, algorithm; /* GEOMETRY, GEOGRAPHY: as written; else absent */
     const struct tarn_type *key;      /* MAP */
     const struct tarn_type *element;  /* ARRAY, MULTISET, VECTOR; MAP: the value's type */
@@ -44,7 +63,8 @@ struct tarn_field {
     const struct tarn_type *type;
     struct tarn_slice description;   /* absent: none */
     struct tarn_slice default_value; /* absent: none */
-    struct tarn_slice unknown_json;  /* members this version doesn't know, as a JSON object; or absent */
+    struct tarn_slice
+        unknown_json; /* members this version doesn't know, as a JSON object; or absent */
 };
 
 /* Atomic types as text; nested: also the SQL forms ARRAY<T>, MAP<K, V>, MULTISET<T>,

@@ -15,14 +15,21 @@
 struct tarn_value {
     bool is_null;
     union {
-        int64_t integer;          /* BOOLEAN 0/1, TINYINT … BIGINT, DATE, TIME */
-        double real;              /* FLOAT, DOUBLE */
-        __int128 decimal;         /* DECIMAL, unscaled */
-        struct { int64_t ms; int32_t ns; } time; /* TIMESTAMP(_LTZ) */
-        struct tarn_slice bytes;  /* CHAR, VARCHAR, BINARY, VARBINARY, BLOB, GEOMETRY, GEOGRAPHY;
+        int64_t integer;  /* BOOLEAN 0/1, TINYINT … BIGINT, DATE, TIME */
+        double real;      /* FLOAT, DOUBLE */
+        __int128 decimal; /* DECIMAL, unscaled */
+        struct {
+            int64_t ms;
+            int32_t ns;
+        } time;                  /* TIMESTAMP(_LTZ) */
+        struct tarn_slice bytes; /* CHAR, VARCHAR, BINARY, VARBINARY, BLOB, GEOMETRY, GEOGRAPHY;
                                      VARIANT: as a row holds it (value's size, value, metadata) */
-        struct { const struct tarn_value *items; const struct tarn_value *keys; size_t count; } list;
-                                  /* ARRAY, VECTOR, ROW: items; MAP, MULTISET: keys and items */
+        struct {
+            const struct tarn_value *items;
+            const struct tarn_value *keys;
+            size_t count;
+        } list;
+        /* ARRAY, VECTOR, ROW: items; MAP, MULTISET: keys and items */
     };
 };
 

@@ -26,8 +26,7 @@ static struct tarn_status *invalid(const struct tarn_type *type, struct tarn_sli
 
 static bool word_is(struct tarn_slice text, const char *word)
 {
-    return text.size == strlen(word) &&
-           strncasecmp((const char *)text.data, word, text.size) == 0;
+    return text.size == strlen(word) && strncasecmp((const char *)text.data, word, text.size) == 0;
 }
 
 static struct tarn_status *parse_bool(const struct tarn_type *type, struct tarn_slice text,
@@ -101,8 +100,8 @@ static bool real_word(struct tarn_slice text, double *out)
     static const struct {
         const char *word;
         double value;
-    } words[] = {{"NaN", NAN},           {"Infinity", INFINITY},   {"+Infinity", INFINITY},
-                 {"inf", INFINITY},      {"+inf", INFINITY},       {"-Infinity", -INFINITY},
+    } words[] = {{"NaN", NAN},       {"Infinity", INFINITY}, {"+Infinity", INFINITY},
+                 {"inf", INFINITY},  {"+inf", INFINITY},     {"-Infinity", -INFINITY},
                  {"-inf", -INFINITY}};
 
     for (size_t i = 0; i < TARN_COUNT_OF(words); i++) {

@@ -19,28 +19,28 @@
 #include "maintain/maintain.h"
 
 #define TARN_ENDED_TASKS_KEPT 500
-#define TARN_QUEUE_MAX 100000       /* further work is found again by a later check */
-#define TARN_COOL_DOWN_MS 600000    /* a bucket whose task failed for good is left alone so long */
+#define TARN_QUEUE_MAX 100000    /* further work is found again by a later check */
+#define TARN_COOL_DOWN_MS 600000 /* a bucket whose task failed for good is left alone so long */
 
 enum task_state { TASK_QUEUED, TASK_LEASED, TASK_DONE, TASK_FAILED };
 
 struct task {
-    struct task *next;              /* in maintain.tasks, by id */
+    struct task *next; /* in maintain.tasks, by id */
     int64_t id, token;
     enum task_state state;
-    struct tarn_table *table;       /* a ref */
+    struct tarn_table *table; /* a ref */
     struct tarn_buf partition;
     struct tarn_buf partition_text;
     int32_t bucket;
     bool full;
-    bool full_next;                 /* asked for in full while it was being done in part: goes on so */
+    bool full_next; /* asked for in full while it was being done in part: goes on so */
     double priority;
-    const char *why;                /* static text */
+    const char *why; /* static text */
     int32_t file_count, output_level, attempts;
     int64_t bytes;
-    int64_t created_ms, ended_ms;   /* wall clock */
+    int64_t created_ms, ended_ms;       /* wall clock */
     int64_t not_before_ms, deadline_ms; /* monotonic */
-    char *worker;                   /* id of the holder, or of the last one */
+    char *worker;                       /* id of the holder, or of the last one */
     char *failure;
     int64_t snapshot_id, bytes_rewritten;
 };
@@ -51,38 +51,44 @@ struct worker {
     bool local;
     int slots, busy, streams;
     int64_t memory_max_bytes;
-    int64_t last_seen_ms;           /* wall clock, for people */
-    int64_t seen_ms;                /* monotonic */
+    int64_t last_seen_ms; /* wall clock, for people */
+    int64_t seen_ms;      /* monotonic */
 };
 
 struct tarn_maintain {
     struct tarn_maintain_options options;
     struct tarn_timer *timer;
-    int64_t started_ms;             /* monotonic */
-    pthread_mutex_t lock;           /* guards all below */
+    int64_t started_ms;   /* monotonic */
+    pthread_mutex_t lock; /* guards all below */
     pthread_cond_t changed;
     struct task *tasks, **tasks_end;
     size_t open_count, ended_count;
     int64_t next_id, next_token;
-    struct tarn_map *dirty;         /* uuid -> struct tarn_table, one ref each */
-    struct tarn_map *cooling;       /* bucket key -> heap int64_t: monotonic ms until it is looked at again */
+    struct tarn_map *dirty; /* uuid -> struct tarn_table, one ref each */
+    struct tarn_map
+        *cooling; /* bucket key -> heap int64_t: monotonic ms until it is looked at again */
     struct worker *workers;
     bool stopping;
 };
 
 void tarn_maintain__task_free(struct task *task);
-struct worker *tarn_maintain__worker(struct tarn_maintain *maintain, const char *id); /* lock held; NULL: unknown */
-void tarn_maintain__drop_silent_workers(struct tarn_maintain *maintain);             /* lock held */
+struct worker *tarn_maintain__worker(struct tarn_maintain *maintain,
+                                     const char *id); /* lock held; NULL: unknown */
+void tarn_maintain__drop_silent_workers(struct tarn_maintain *maintain); /* lock held */
 /* The tasks leased to that worker go back to the queue, but those whose report is being committed. lock held */
-void tarn_maintain__take_back(struct tarn_maintain *maintain, const char *worker_id, const char *failure);
+void tarn_maintain__take_back(struct tarn_maintain *maintain, const char *worker_id,
+                              const char *failure);
 /* Waits for a change, at most wait_ms; lock held. False: the op is over. */
 bool tarn_maintain__wait(struct tarn_maintain *maintain, const struct tarn_op *op, int64_t wait_ms);
-void tarn_maintain__bucket_key(struct tarn_table *table, struct tarn_slice partition, int32_t bucket, struct tarn_buf *key);
+void tarn_maintain__bucket_key(struct tarn_table *table, struct tarn_slice partition,
+                               int32_t bucket, struct tarn_buf *key);
 /* Finds work in the tables that changed and queues it (schedule.c). */
 void tarn_maintain__check(struct tarn_maintain *maintain);
 /* Queues work on a bucket unless it has some (M1); the id, or 0. lock held. */
-int64_t tarn_maintain__enqueue(struct tarn_maintain *maintain, struct tarn_table *table, const struct tarn_schema *schema,
-                               const struct tarn_bucket_files *bucket, const struct tarn_pick *pick, bool full);
+int64_t tarn_maintain__enqueue(struct tarn_maintain *maintain, struct tarn_table *table,
+                               const struct tarn_schema *schema,
+                               const struct tarn_bucket_files *bucket, const struct tarn_pick *pick,
+                               bool full);
 /* The local wall clock in milliseconds, as if it were UTC: as Paimon stamps its files. */
 int64_t tarn_maintain__local_ms(void);
 

@@ -23,7 +23,7 @@ struct tarn_pick {
     size_t file_count;
     int output_level;
     bool drop_delete;
-    const char *why;                    /* "size amplification", "size ratio", "file count", "full", … */
+    const char *why; /* "size amplification", "size ratio", "file count", "full", … */
 };
 /* false: nothing to do. now_ms: local wall clock, for the optimization interval and off-peak hours. */
 bool tarn_pick_compaction(const struct tarn_schema *schema, const struct tarn_options *options,
@@ -45,12 +45,13 @@ void tarn_maintain_free(struct tarn_maintain *maintain);
 /* A table has a new snapshot: look at its buckets soon. Never waits. */
 void tarn_maintain_notice(struct tarn_maintain *maintain, struct tarn_table *table);
 
-struct tarn_task {                      /* what a worker is given; lies in the op's arena */
+struct tarn_task { /* what a worker is given; lies in the op's arena */
     int64_t id, token, lease_ms;
-    struct tarn_table *table;           /* owned by the receiver */
+    struct tarn_table *table; /* owned by the receiver */
     struct tarn_slice partition;
     int32_t bucket;
-    struct tarn_manifest_entry *files; size_t file_count; /* with statistics */
+    struct tarn_manifest_entry *files;
+    size_t file_count; /* with statistics */
     int output_level;
     bool drop_delete;
 };
@@ -58,19 +59,27 @@ struct tarn_task {                      /* what a worker is given; lies in the o
 TARN_MUST struct tarn_status *tarn_maintain_poll(struct tarn_op *op, struct tarn_maintain *maintain,
                                                  const char *worker_id, size_t max, int64_t wait_ms,
                                                  struct tarn_task **out, size_t *count);
-struct tarn_lease_ref { int64_t task_id, token; };
-TARN_MUST struct tarn_status *tarn_maintain_renew(struct tarn_op *op, struct tarn_maintain *maintain,
-                                                  const char *worker_id, const struct tarn_lease_ref *leases,
-                                                  size_t count, int64_t **lost, size_t *lost_count);
+struct tarn_lease_ref {
+    int64_t task_id, token;
+};
+TARN_MUST struct tarn_status *tarn_maintain_renew(struct tarn_op *op,
+                                                  struct tarn_maintain *maintain,
+                                                  const char *worker_id,
+                                                  const struct tarn_lease_ref *leases, size_t count,
+                                                  int64_t **lost, size_t *lost_count);
 struct tarn_report {
     struct tarn_lease_ref lease;
-    enum tarn_reason failure; struct tarn_slice failure_message; /* TARN_NO_REASON: done */
-    const struct tarn_manifest_entry *entries; size_t entry_count;
+    enum tarn_reason failure;
+    struct tarn_slice failure_message; /* TARN_NO_REASON: done */
+    const struct tarn_manifest_entry *entries;
+    size_t entry_count;
     int64_t rows_in, rows_out, bytes_in, bytes_out, cpu_ns;
 };
 /* Commits the result. Errors: LEASE_LOST, COMMIT_CONFLICT (outputs are the worker's to remove), OUTCOME_UNKNOWN. */
-TARN_MUST struct tarn_status *tarn_maintain_report(struct tarn_op *op, struct tarn_maintain *maintain,
-                                                   const char *worker_id, const struct tarn_report *report,
+TARN_MUST struct tarn_status *tarn_maintain_report(struct tarn_op *op,
+                                                   struct tarn_maintain *maintain,
+                                                   const char *worker_id,
+                                                   const struct tarn_report *report,
                                                    int64_t *snapshot_id);
 
 struct tarn_job_info {
@@ -81,22 +90,25 @@ struct tarn_job_info {
     double priority;
 };
 TARN_MUST struct tarn_status *tarn_maintain_jobs(struct tarn_op *op, struct tarn_maintain *maintain,
-                                                 struct tarn_table *table /* NULL: all */, bool ended,
-                                                 struct tarn_job_info **out, size_t *count);
+                                                 struct tarn_table *table /* NULL: all */,
+                                                 bool ended, struct tarn_job_info **out,
+                                                 size_t *count);
 /* `tarn compact`: picks for buckets whose partition begins with these values (prefix_count of the partition keys)
  * and queues them; ids of the tasks in *ids. dry_run queues nothing. */
 struct tarn_compact_order {
     struct tarn_table *table;
     bool full, dry_run;
-    const struct tarn_value *prefix; size_t prefix_count;
+    const struct tarn_value *prefix;
+    size_t prefix_count;
 };
-TARN_MUST struct tarn_status *tarn_maintain_compact(struct tarn_op *op, struct tarn_maintain *maintain,
+TARN_MUST struct tarn_status *tarn_maintain_compact(struct tarn_op *op,
+                                                    struct tarn_maintain *maintain,
                                                     const struct tarn_compact_order *order,
                                                     struct tarn_job_info **picks, size_t *count);
 struct tarn_compact_state {
     int64_t done, failed, bytes_rewritten, last_snapshot_id;
-    const char *failure;                /* the first; in the op's arena, or NULL */
-    bool finished;                      /* none of the ids is queued or leased any more */
+    const char *failure; /* the first; in the op's arena, or NULL */
+    bool finished;       /* none of the ids is queued or leased any more */
 };
 /* Waits until something changed among the tasks or wait_ms passed. */
 TARN_MUST struct tarn_status *tarn_maintain_wait(struct tarn_op *op, struct tarn_maintain *maintain,
@@ -110,14 +122,20 @@ struct tarn_worker_info {
     int slots, busy;
     int64_t last_seen_ms, memory_max_bytes;
 };
-TARN_MUST struct tarn_status *tarn_maintain_register(struct tarn_op *op, struct tarn_maintain *maintain,
-                                                     const struct tarn_worker_info *info, const char **worker_id);
-TARN_MUST struct tarn_status *tarn_maintain_workers(struct tarn_op *op, struct tarn_maintain *maintain,
+TARN_MUST struct tarn_status *tarn_maintain_register(struct tarn_op *op,
+                                                     struct tarn_maintain *maintain,
+                                                     const struct tarn_worker_info *info,
+                                                     const char **worker_id);
+TARN_MUST struct tarn_status *tarn_maintain_workers(struct tarn_op *op,
+                                                    struct tarn_maintain *maintain,
                                                     struct tarn_worker_info **out, size_t *count);
 /* The address of a worker for a scan or load: the one with fewest streams; NO_WORKER. end_stream when it is over. */
-TARN_MUST struct tarn_status *tarn_maintain_begin_stream(struct tarn_op *op, struct tarn_maintain *maintain,
-                                                         const char **worker_id, const char **address);
-void tarn_maintain_end_stream(struct tarn_maintain *maintain, const char *worker_id, bool worker_failed);
+TARN_MUST struct tarn_status *tarn_maintain_begin_stream(struct tarn_op *op,
+                                                         struct tarn_maintain *maintain,
+                                                         const char **worker_id,
+                                                         const char **address);
+void tarn_maintain_end_stream(struct tarn_maintain *maintain, const char *worker_id,
+                              bool worker_failed);
 
 /* A local worker's process ended: it is forgotten at once, and its leases go back to the queue. It is known by the
  * process id at the end of its name. */
@@ -129,15 +147,15 @@ bool tarn_maintain_has_worker(struct tarn_maintain *maintain, pid_t pid);
 struct tarn_supervisor;
 struct tarn_supervisor_options {
     struct tarn_exec *exec;
-    struct tarn_maintain *maintain;     /* is told of workers that ended; NULL: nobody is */
-    const char *program;                /* path of tarn-worker */
-    const char *server_address;         /* --server */
-    const char *secret;                 /* TARN_TOKEN of the child */
+    struct tarn_maintain *maintain; /* is told of workers that ended; NULL: nobody is */
+    const char *program;            /* path of tarn-worker */
+    const char *server_address;     /* --server */
+    const char *secret;             /* TARN_TOKEN of the child */
     const char *scratch_dir;
     int count;
     int64_t memory_max_bytes, write_buffer_bytes;
     const char *log_level, *log_format; /* NULL: info, text */
-    int64_t hung_ms;                    /* one that runs but isn't registered so long is killed; 0: never */
+    int64_t hung_ms; /* one that runs but isn't registered so long is killed; 0: never */
 };
 TARN_MUST struct tarn_status *tarn_supervisor_start(const struct tarn_supervisor_options *options,
                                                     struct tarn_supervisor **out);

@@ -7,10 +7,10 @@
  * (docs/format.md, "Compaction picking"), its rules for append tables otherwise. Pure: no I/O, no clock.
  */
 
-struct run {                        /* one sorted run: a level-0 file, or all files of a level above */
+struct run { /* one sorted run: a level-0 file, or all files of a level above */
     int level;
     int64_t size;
-    size_t begin, count;            /* in picker.files */
+    size_t begin, count; /* in picker.files */
 };
 
 struct picker {
@@ -18,9 +18,9 @@ struct picker {
     struct tarn_arena *arena;
     const struct tarn_manifest_entry **files; /* in order of runs */
     size_t file_count;
-    struct run *runs;               /* level 0 newest first, then levels ascending */
+    struct run *runs; /* level 0 newest first, then levels ascending */
     int run_count;
-    int top_level;                  /* the highest that exists for this bucket */
+    int top_level; /* the highest that exists for this bucket */
 };
 
 int tarn_run_count(const struct tarn_manifest_entry *files, size_t count)
@@ -86,7 +86,8 @@ static int64_t newest_at_top_ms(const struct picker *p)
 {
     int64_t newest = INT64_MIN;
     for (size_t i = 0; i < p->file_count; i++)
-        if (p->files[i]->file.level == p->top_level && p->files[i]->file.creation_time_ms != TARN_FILE_NONE)
+        if (p->files[i]->file.level == p->top_level &&
+            p->files[i]->file.creation_time_ms != TARN_FILE_NONE)
             newest = TARN_MAX(newest, p->files[i]->file.creation_time_ms);
     return newest;
 }
@@ -121,7 +122,8 @@ static int size_amplification(const struct picker *p, const char **why)
     if (p->run_count < p->options->run_trigger || p->run_count < 2)
         return 0;
     int64_t below = size_of_runs(p, 0, p->run_count - 1);
-    if ((double)below * 100 <= (double)p->options->size_amplification_percent * (double)p->runs[p->run_count - 1].size)
+    if ((double)below * 100 <=
+        (double)p->options->size_amplification_percent * (double)p->runs[p->run_count - 1].size)
         return 0;
     *why = "size amplification";
     return p->run_count;
@@ -132,19 +134,22 @@ static bool is_offpeak(const struct tarn_options *o, int64_t now_ms)
     int start = o->offpeak_start_hour, end = o->offpeak_end_hour;
     if (start < 0 || end < 0 || start == end)
         return false;
-    int hour = (int)(((now_ms / 3600000) % 24 + 24) % 24); /* now_ms is local wall clock as if UTC */
+    int hour =
+        (int)(((now_ms / 3600000) % 24 + 24) % 24); /* now_ms is local wall clock as if UTC */
     return start < end ? hour >= start && hour < end : hour >= start || hour < end;
 }
 
 /* From `count` runs on, takes what is not larger than what was taken; once one was, runs of level 0 and 1 come along. */
-static int extend_by_ratio(const struct picker *p, int count, bool triggered, int64_t now_ms, bool *out_triggered)
+static int extend_by_ratio(const struct picker *p, int count, bool triggered, int64_t now_ms,
+                           bool *out_triggered)
 {
     const struct tarn_options *o = p->options;
     int ratio = o->size_ratio_percent + (is_offpeak(o, now_ms) ? o->offpeak_ratio : 0);
     int64_t size = size_of_runs(p, 0, count);
     for (; count < p->run_count; count++) {
         const struct run *next = &p->runs[count];
-        if ((double)size * (100.0 + ratio) / 100.0 < (double)next->size && (!triggered || next->level > 1))
+        if ((double)size * (100.0 + ratio) / 100.0 < (double)next->size &&
+            (!triggered || next->level > 1))
             break;
         size += next->size;
         triggered = true;
@@ -212,10 +217,11 @@ static bool take(struct picker *p, int count, const char *why, struct tarn_pick 
     size_t end = p->runs[count - 1].begin + p->runs[count - 1].count;
     if (end == 1 && p->files[0]->file.level == level)
         return false; /* a single file that is where it belongs */
-    int highest = 0; /* of what stays behind and what is picked */
+    int highest = 0;  /* of what stays behind and what is picked */
     for (int i = 0; i < p->run_count; i++)
         highest = TARN_MAX(highest, p->runs[i].level);
-    *out = (struct tarn_pick){.files = p->files, .file_count = end, .output_level = level, .why = why};
+    *out =
+        (struct tarn_pick){.files = p->files, .file_count = end, .output_level = level, .why = why};
     out->drop_delete = level != 0 && level >= highest;
     return true;
 }
@@ -284,14 +290,16 @@ static bool pick_ordered(struct picker *p, bool full, struct tarn_pick *out)
             small |= p->files[i]->file.size < small_limit(p->options);
         if (!small || end - begin < 2)
             return false;
-        *out = (struct tarn_pick){.files = p->files + begin, .file_count = end - begin, .why = "full"};
+        *out =
+            (struct tarn_pick){.files = p->files + begin, .file_count = end - begin, .why = "full"};
         return true;
     }
     int64_t size = 0;
     for (size_t i = 0; i < p->file_count; i++) {
         size += p->files[i]->file.size;
         if (i + 1 - begin >= (size_t)p->options->append_min_file_count) {
-            *out = (struct tarn_pick){.files = p->files + begin, .file_count = i + 1 - begin, .why = "file count"};
+            *out = (struct tarn_pick){
+                .files = p->files + begin, .file_count = i + 1 - begin, .why = "file count"};
             return true;
         }
         while (size >= 2 * p->options->target_file_size && begin <= i)
@@ -314,13 +322,17 @@ static bool pick_unaware(struct picker *p, bool full, struct tarn_pick *out)
     bool many = count >= (size_t)(full ? 2 : TARN_MAX(p->options->append_min_file_count, 2));
     if (!filled && !many)
         return false;
-    *out = (struct tarn_pick){.files = p->files, .file_count = count, .why = full ? "full" : filled ? "size" : "file count"};
+    *out = (struct tarn_pick){.files = p->files,
+                              .file_count = count,
+                              .why = full     ? "full"
+                                     : filled ? "size"
+                                              : "file count"};
     return true;
 }
 
 bool tarn_pick_compaction(const struct tarn_schema *schema, const struct tarn_options *options,
-                          const struct tarn_bucket_files *bucket, bool full, int64_t now_ms, struct tarn_arena *arena,
-                          struct tarn_pick *out)
+                          const struct tarn_bucket_files *bucket, bool full, int64_t now_ms,
+                          struct tarn_arena *arena, struct tarn_pick *out)
 {
     struct picker p = {.options = options, .arena = arena};
     make_runs(&p, bucket);

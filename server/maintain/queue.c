@@ -22,10 +22,12 @@ struct tarn_maintain *tarn_maintain_new(const struct tarn_maintain_options *opti
     pthread_condattr_destroy(&attributes);
     m->tasks_end = &m->tasks;
     m->next_id = 1;
-    m->next_token = (tarn_catalog_epoch(options->catalog) << 32) + 1; /* tokens of an earlier epoch are smaller */
+    m->next_token = (tarn_catalog_epoch(options->catalog) << 32) +
+                    1; /* tokens of an earlier epoch are smaller */
     m->dirty = tarn_map_new();
     m->cooling = tarn_map_new();
-    m->timer = tarn_timer_new(options->exec, options->check_interval_ms, options->check_interval_ms, tick, m);
+    m->timer = tarn_timer_new(options->exec, options->check_interval_ms, options->check_interval_ms,
+                              tick, m);
     return m;
 }
 
@@ -97,7 +99,8 @@ bool tarn_maintain__wait(struct tarn_maintain *m, const struct tarn_op *op, int6
 {
     if (m->stopping || tarn_op_is_cancelled(op))
         return false;
-    int64_t ms = TARN_MIN(tarn_op_wait_ms(op, wait_ms), (int64_t)250); /* looks up now and then: is the op over? */
+    int64_t ms = TARN_MIN(tarn_op_wait_ms(op, wait_ms),
+                          (int64_t)250); /* looks up now and then: is the op over? */
     if (ms <= 0)
         return false;
     struct timespec until;
@@ -143,7 +146,8 @@ static void leave_worker(struct tarn_maintain *m, struct task *t)
 
 static void end_task(struct tarn_maintain *m, struct task *t, enum task_state state)
 {
-    if (state == TASK_DONE && t->full_next) { /* its first half is done; whoever waits for it waits on */
+    if (state == TASK_DONE &&
+        t->full_next) { /* its first half is done; whoever waits for it waits on */
         t->full_next = false;
         t->full = true;
         t->state = TASK_QUEUED;
@@ -217,7 +221,8 @@ static struct task *best_queued(struct tarn_maintain *m)
     struct task *best = NULL;
     int64_t now = tarn_clock_mono_ms();
     for (struct task *t = m->tasks; t != NULL; t = t->next)
-        if (t->state == TASK_QUEUED && t->not_before_ms <= now && (best == NULL || t->priority > best->priority))
+        if (t->state == TASK_QUEUED && t->not_before_ms <= now &&
+            (best == NULL || t->priority > best->priority))
             best = t;
     return best;
 }
@@ -243,8 +248,9 @@ static void lease(struct tarn_maintain *m, struct task *t, struct worker *w)
 }
 
 /* What the worker will do, from what is live now (M3). *nothing: there is no work left in that bucket. */
-static struct tarn_status *fill_task(struct tarn_op *op, struct tarn_table *table, struct tarn_slice partition,
-                                     int32_t bucket, bool full, struct tarn_task *out, bool *nothing)
+static struct tarn_status *fill_task(struct tarn_op *op, struct tarn_table *table,
+                                     struct tarn_slice partition, int32_t bucket, bool full,
+                                     struct tarn_task *out, bool *nothing)
 {
     TARN_OWN(tarn_table_view_drop) const struct tarn_table_view *view = NULL;
     TARN_TRY(tarn_table_look(op, table, &view));
@@ -253,8 +259,8 @@ static struct tarn_status *fill_task(struct tarn_op *op, struct tarn_table *tabl
     struct tarn_bucket_files files;
     TARN_TRY(tarn_table_bucket(op, table, partition, bucket, &files));
     struct tarn_pick pick;
-    *nothing = !tarn_pick_compaction(&view->schema, &view->options, &files, full, tarn_maintain__local_ms(), op->arena,
-                                     &pick);
+    *nothing = !tarn_pick_compaction(&view->schema, &view->options, &files, full,
+                                     tarn_maintain__local_ms(), op->arena, &pick);
     if (*nothing)
         return TARN_OK;
     out->partition = partition;
@@ -269,8 +275,8 @@ static struct tarn_status *fill_task(struct tarn_op *op, struct tarn_table *tabl
 }
 
 /* One task for the worker; *got false: none is due. The lock is held, and let go while the bucket is read. */
-static struct tarn_status *lease_one(struct tarn_op *op, struct tarn_maintain *m, const char *worker_id,
-                                     struct tarn_task *out, bool *got)
+static struct tarn_status *lease_one(struct tarn_op *op, struct tarn_maintain *m,
+                                     const char *worker_id, struct tarn_task *out, bool *got)
 {
     *got = false;
     for (;;) {
@@ -285,7 +291,10 @@ static struct tarn_status *lease_one(struct tarn_op *op, struct tarn_maintain *m
         struct tarn_slice partition = tarn_arena_copy(op->arena, tarn_buf_slice(&t->partition));
         int32_t bucket = t->bucket;
         bool full = t->full, nothing = false;
-        *out = (struct tarn_task){.id = id, .token = token, .lease_ms = m->options.lease_ms, .table = tarn_table_ref(t->table)};
+        *out = (struct tarn_task){.id = id,
+                                  .token = token,
+                                  .lease_ms = m->options.lease_ms,
+                                  .table = tarn_table_ref(t->table)};
         pthread_mutex_unlock(&m->lock);
         struct tarn_status *s = fill_task(op, out->table, partition, bucket, full, out, &nothing);
         pthread_mutex_lock(&m->lock);
@@ -305,8 +314,9 @@ static struct tarn_status *lease_one(struct tarn_op *op, struct tarn_maintain *m
     }
 }
 
-struct tarn_status *tarn_maintain_poll(struct tarn_op *op, struct tarn_maintain *m, const char *worker_id, size_t max,
-                                       int64_t wait_ms, struct tarn_task **out, size_t *count)
+struct tarn_status *tarn_maintain_poll(struct tarn_op *op, struct tarn_maintain *m,
+                                       const char *worker_id, size_t max, int64_t wait_ms,
+                                       struct tarn_task **out, size_t *count)
 {
     *out = tarn_arena_calloc(op->arena, max + 1, sizeof **out);
     *count = 0;
@@ -334,9 +344,9 @@ struct tarn_status *tarn_maintain_poll(struct tarn_op *op, struct tarn_maintain 
     return s;
 }
 
-struct tarn_status *tarn_maintain_renew(struct tarn_op *op, struct tarn_maintain *m, const char *worker_id,
-                                        const struct tarn_lease_ref *leases, size_t count, int64_t **lost,
-                                        size_t *lost_count)
+struct tarn_status *tarn_maintain_renew(struct tarn_op *op, struct tarn_maintain *m,
+                                        const char *worker_id, const struct tarn_lease_ref *leases,
+                                        size_t count, int64_t **lost, size_t *lost_count)
 {
     *lost = tarn_arena_calloc(op->arena, count + 1, sizeof **lost);
     *lost_count = 0;
@@ -359,8 +369,8 @@ struct tarn_status *tarn_maintain_renew(struct tarn_op *op, struct tarn_maintain
 
 /* --- reports --- */
 
-static struct tarn_status *commit_result(struct tarn_op *op, struct tarn_table *table, const struct tarn_report *report,
-                                         int64_t *snapshot_id)
+static struct tarn_status *commit_result(struct tarn_op *op, struct tarn_table *table,
+                                         const struct tarn_report *report, int64_t *snapshot_id)
 {
     struct tarn_commit commit = {
         .user = tarn_slice_str(COMPACTION_USER),
@@ -378,8 +388,9 @@ static struct tarn_status *commit_result(struct tarn_op *op, struct tarn_table *
 
 /* Checks the lease (M2) and takes a ref of its table; the token is used up, so that a second report of the same
  * lease, sent while the first is being committed, is refused. *done: it was reported before, here is its answer. */
-static struct tarn_status *open_report(struct tarn_maintain *m, const char *worker_id, const struct tarn_report *report,
-                                       struct tarn_table **table, bool *done, int64_t *snapshot_id)
+static struct tarn_status *open_report(struct tarn_maintain *m, const char *worker_id,
+                                       const struct tarn_report *report, struct tarn_table **table,
+                                       bool *done, int64_t *snapshot_id)
 {
     struct task *t = find_task(m, report->lease.task_id);
     *done = t != NULL && t->state == TASK_DONE && t->token == report->lease.token;
@@ -387,9 +398,10 @@ static struct tarn_status *open_report(struct tarn_maintain *m, const char *work
         *snapshot_id = t->snapshot_id;
         return TARN_OK;
     }
-    if (t == NULL || t->state != TASK_LEASED || t->token != report->lease.token || t->worker == NULL ||
-        strcmp(t->worker, worker_id) != 0)
-        return tarn_status_new(TARN_LEASE_LOST, "task %" PRId64 " is not leased to worker %s under token %" PRId64,
+    if (t == NULL || t->state != TASK_LEASED || t->token != report->lease.token ||
+        t->worker == NULL || strcmp(t->worker, worker_id) != 0)
+        return tarn_status_new(TARN_LEASE_LOST,
+                               "task %" PRId64 " is not leased to worker %s under token %" PRId64,
                                report->lease.task_id, worker_id, report->lease.token);
     *table = tarn_table_ref(t->table);
     t->deadline_ms = INT64_MAX; /* the commit decides now */
@@ -397,8 +409,8 @@ static struct tarn_status *open_report(struct tarn_maintain *m, const char *work
     return TARN_OK;
 }
 
-static void close_report(struct tarn_maintain *m, const struct tarn_report *report, const struct tarn_status *outcome,
-                         int64_t snapshot_id)
+static void close_report(struct tarn_maintain *m, const struct tarn_report *report,
+                         const struct tarn_status *outcome, int64_t snapshot_id)
 {
     struct task *t = find_task(m, report->lease.task_id);
     if (t == NULL || t->state != TASK_LEASED || t->token != -report->lease.token)
@@ -421,8 +433,9 @@ static bool is_final(enum tarn_reason failure)
     return tarn_reason_code(failure) == TARN_CODE_DATA_LOSS || failure == TARN_UNSUPPORTED_FEATURE;
 }
 
-struct tarn_status *tarn_maintain_report(struct tarn_op *op, struct tarn_maintain *m, const char *worker_id,
-                                         const struct tarn_report *report, int64_t *snapshot_id)
+struct tarn_status *tarn_maintain_report(struct tarn_op *op, struct tarn_maintain *m,
+                                         const char *worker_id, const struct tarn_report *report,
+                                         int64_t *snapshot_id)
 {
     TARN_OWN(tarn_table_drop_ref) struct tarn_table *table = NULL;
     bool done = false;
@@ -443,10 +456,10 @@ struct tarn_status *tarn_maintain_report(struct tarn_op *op, struct tarn_maintai
     if (report->entry_count > 0)
         s = commit_result(op, table, report, snapshot_id);
     tarn_log(op, TARN_INFO, "task.reported",
-             "id=%" PRId64 " table=%s snapshot=%" PRId64 " rows_in=%" PRId64 " rows_out=%" PRId64 " bytes_in=%" PRId64
-             " bytes_out=%" PRId64 " cpu_ms=%" PRId64 " error=%s",
-             report->lease.task_id, tarn_table_name(table), *snapshot_id, report->rows_in, report->rows_out,
-             report->bytes_in, report->bytes_out, report->cpu_ns / 1000000,
+             "id=%" PRId64 " table=%s snapshot=%" PRId64 " rows_in=%" PRId64 " rows_out=%" PRId64
+             " bytes_in=%" PRId64 " bytes_out=%" PRId64 " cpu_ms=%" PRId64 " error=%s",
+             report->lease.task_id, tarn_table_name(table), *snapshot_id, report->rows_in,
+             report->rows_out, report->bytes_in, report->bytes_out, report->cpu_ns / 1000000,
              tarn_log_quote(op, tarn_status_message(s)));
     pthread_mutex_lock(&m->lock);
     close_report(m, report, s, *snapshot_id);
@@ -470,14 +483,25 @@ static const char *copy(struct tarn_op *op, const char *text)
 
 static void describe(struct tarn_op *op, struct task *t, struct tarn_job_info *out)
 {
-    *out = (struct tarn_job_info){
-        .id = t->id, .table = copy(op, tarn_table_name(t->table)), .partition = copy(op, tarn_buf_cstr(&t->partition_text)),
-        .state = state_name(t->state), .why = t->why, .worker = copy(op, t->worker), .failure = copy(op, t->failure),
-        .bucket = t->bucket, .file_count = t->file_count, .output_level = t->output_level, .attempts = t->attempts,
-        .bytes = t->bytes, .created_ms = t->created_ms, .ended_ms = t->ended_ms, .priority = t->priority};
+    *out = (struct tarn_job_info){.id = t->id,
+                                  .table = copy(op, tarn_table_name(t->table)),
+                                  .partition = copy(op, tarn_buf_cstr(&t->partition_text)),
+                                  .state = state_name(t->state),
+                                  .why = t->why,
+                                  .worker = copy(op, t->worker),
+                                  .failure = copy(op, t->failure),
+                                  .bucket = t->bucket,
+                                  .file_count = t->file_count,
+                                  .output_level = t->output_level,
+                                  .attempts = t->attempts,
+                                  .bytes = t->bytes,
+                                  .created_ms = t->created_ms,
+                                  .ended_ms = t->ended_ms,
+                                  .priority = t->priority};
 }
 
-struct tarn_status *tarn_maintain_jobs(struct tarn_op *op, struct tarn_maintain *m, struct tarn_table *table, bool ended,
+struct tarn_status *tarn_maintain_jobs(struct tarn_op *op, struct tarn_maintain *m,
+                                       struct tarn_table *table, bool ended,
                                        struct tarn_job_info **out, size_t *count)
 {
     pthread_mutex_lock(&m->lock);
@@ -513,8 +537,9 @@ static void sum_up(struct tarn_op *op, struct tarn_maintain *m, const int64_t *i
     }
 }
 
-struct tarn_status *tarn_maintain_wait(struct tarn_op *op, struct tarn_maintain *m, const int64_t *ids, size_t count,
-                                       int64_t wait_ms, struct tarn_compact_state *out)
+struct tarn_status *tarn_maintain_wait(struct tarn_op *op, struct tarn_maintain *m,
+                                       const int64_t *ids, size_t count, int64_t wait_ms,
+                                       struct tarn_compact_state *out)
 {
     struct tarn_compact_state before;
     int64_t until = tarn_clock_mono_ms() + wait_ms;

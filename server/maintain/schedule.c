@@ -13,7 +13,8 @@ int64_t tarn_maintain__local_ms(void)
     return now + (int64_t)local.tm_gmtoff * 1000;
 }
 
-void tarn_maintain__bucket_key(struct tarn_table *table, struct tarn_slice partition, int32_t bucket, struct tarn_buf *key)
+void tarn_maintain__bucket_key(struct tarn_table *table, struct tarn_slice partition,
+                               int32_t bucket, struct tarn_buf *key)
 {
     tarn_buf_add_str(key, tarn_table_uuid(table));
     tarn_key_add_bytes(key, partition);
@@ -21,22 +22,25 @@ void tarn_maintain__bucket_key(struct tarn_table *table, struct tarn_slice parti
 }
 
 /* More sorted runs to merge at each read, the sooner; `tarn compact` before everything. */
-static double priority_of(const struct tarn_options *options, const struct tarn_bucket_files *bucket, bool ordered)
+static double priority_of(const struct tarn_options *options,
+                          const struct tarn_bucket_files *bucket, bool ordered)
 {
     double runs = tarn_run_count(bucket->files, bucket->file_count);
     return (ordered ? 1000 : 0) + runs / TARN_MAX(options->run_trigger, 1);
 }
 
-static struct task *open_task(struct tarn_maintain *m, struct tarn_table *table, struct tarn_slice partition, int32_t bucket)
+static struct task *open_task(struct tarn_maintain *m, struct tarn_table *table,
+                              struct tarn_slice partition, int32_t bucket)
 {
     for (struct task *t = m->tasks; t != NULL; t = t->next)
-        if ((t->state == TASK_QUEUED || t->state == TASK_LEASED) && t->table == table && t->bucket == bucket &&
-            tarn_slice_equal(tarn_buf_slice(&t->partition), partition))
+        if ((t->state == TASK_QUEUED || t->state == TASK_LEASED) && t->table == table &&
+            t->bucket == bucket && tarn_slice_equal(tarn_buf_slice(&t->partition), partition))
             return t;
     return NULL;
 }
 
-static bool is_cooling(struct tarn_maintain *m, struct tarn_table *table, struct tarn_slice partition, int32_t bucket)
+static bool is_cooling(struct tarn_maintain *m, struct tarn_table *table,
+                       struct tarn_slice partition, int32_t bucket)
 {
     TARN_OWN(tarn_buf_drop) struct tarn_buf key = {0};
     tarn_maintain__bucket_key(table, partition, bucket, &key);
@@ -49,11 +53,14 @@ static bool is_cooling(struct tarn_maintain *m, struct tarn_table *table, struct
     return false;
 }
 
-int64_t tarn_maintain__enqueue(struct tarn_maintain *m, struct tarn_table *table, const struct tarn_schema *schema,
-                               const struct tarn_bucket_files *bucket, const struct tarn_pick *pick, bool full)
+int64_t tarn_maintain__enqueue(struct tarn_maintain *m, struct tarn_table *table,
+                               const struct tarn_schema *schema,
+                               const struct tarn_bucket_files *bucket, const struct tarn_pick *pick,
+                               bool full)
 {
     struct task *t = open_task(m, table, bucket->partition, bucket->bucket);
-    if (t != NULL) { /* M1: a queued one becomes what is wanted now; a running one goes on in full afterwards */
+    if (t !=
+        NULL) { /* M1: a queued one becomes what is wanted now; a running one goes on in full afterwards */
         if (full && t->state == TASK_QUEUED)
             t->full = true;
         if (full && t->state == TASK_LEASED && !t->full)
@@ -88,7 +95,8 @@ int64_t tarn_maintain__enqueue(struct tarn_maintain *m, struct tarn_table *table
     return t->id;
 }
 
-static struct tarn_status *check_table(struct tarn_op *op, struct tarn_maintain *m, struct tarn_table *table)
+static struct tarn_status *check_table(struct tarn_op *op, struct tarn_maintain *m,
+                                       struct tarn_table *table)
 {
     TARN_OWN(tarn_table_view_drop) const struct tarn_table_view *view = NULL;
     TARN_TRY(tarn_table_look(op, table, &view));
@@ -99,8 +107,8 @@ static struct tarn_status *check_table(struct tarn_op *op, struct tarn_maintain 
     TARN_TRY(tarn_table_buckets(op, table, tarn_slice_str(NULL), &buckets, &count));
     for (size_t i = 0; i < count; i++) {
         struct tarn_pick pick;
-        if (!tarn_pick_compaction(&view->schema, &view->options, &buckets[i], false, tarn_maintain__local_ms(),
-                                  op->arena, &pick))
+        if (!tarn_pick_compaction(&view->schema, &view->options, &buckets[i], false,
+                                  tarn_maintain__local_ms(), op->arena, &pick))
             continue;
         pthread_mutex_lock(&m->lock);
         if (!is_cooling(m, table, buckets[i].partition, buckets[i].bucket))
@@ -147,8 +155,10 @@ static bool has_prefix(const struct tarn_schema *schema, struct tarn_slice parti
     if (order->prefix_count == 0)
         return true;
     const struct tarn_type **types = tarn_partition_types(schema, arena);
-    struct tarn_value *values = tarn_arena_calloc(arena, schema->partition_key_count, sizeof *values);
-    struct tarn_status *s = tarn_row_deserialize(partition, types, schema->partition_key_count, values);
+    struct tarn_value *values =
+        tarn_arena_calloc(arena, schema->partition_key_count, sizeof *values);
+    struct tarn_status *s =
+        tarn_row_deserialize(partition, types, schema->partition_key_count, values);
     bool same = s == TARN_OK;
     tarn_status_free(s);
     for (size_t i = 0; same && i < order->prefix_count; i++)
@@ -156,15 +166,20 @@ static bool has_prefix(const struct tarn_schema *schema, struct tarn_slice parti
     return same;
 }
 
-static void describe_pick(struct tarn_op *op, struct tarn_table *table, const struct tarn_schema *schema,
-                          const struct tarn_bucket_files *bucket, const struct tarn_pick *pick, int64_t id,
-                          struct tarn_job_info *out)
+static void describe_pick(struct tarn_op *op, struct tarn_table *table,
+                          const struct tarn_schema *schema, const struct tarn_bucket_files *bucket,
+                          const struct tarn_pick *pick, int64_t id, struct tarn_job_info *out)
 {
     TARN_OWN(tarn_buf_drop) struct tarn_buf text = {0};
     tarn_status_free(tarn_partition_print(schema, bucket->partition, &text));
-    *out = (struct tarn_job_info){.id = id, .bucket = bucket->bucket, .file_count = (int32_t)pick->file_count,
-                                  .output_level = pick->output_level, .why = pick->why,
-                                  .state = id == 0 ? "planned" : "queued", .worker = "", .failure = ""};
+    *out = (struct tarn_job_info){.id = id,
+                                  .bucket = bucket->bucket,
+                                  .file_count = (int32_t)pick->file_count,
+                                  .output_level = pick->output_level,
+                                  .why = pick->why,
+                                  .state = id == 0 ? "planned" : "queued",
+                                  .worker = "",
+                                  .failure = ""};
     out->table = tarn_arena_str(op->arena, tarn_slice_str(tarn_table_name(table)));
     out->partition = tarn_arena_str(op->arena, tarn_buf_slice(&text));
     out->created_ms = tarn_clock_wall_ms();
@@ -173,16 +188,17 @@ static void describe_pick(struct tarn_op *op, struct tarn_table *table, const st
 }
 
 struct tarn_status *tarn_maintain_compact(struct tarn_op *op, struct tarn_maintain *m,
-                                          const struct tarn_compact_order *order, struct tarn_job_info **picks,
-                                          size_t *count)
+                                          const struct tarn_compact_order *order,
+                                          struct tarn_job_info **picks, size_t *count)
 {
     TARN_OWN(tarn_table_view_drop) const struct tarn_table_view *view = NULL;
     TARN_TRY(tarn_table_look(op, order->table, &view));
     TARN_TRY(tarn_options_check_write(&view->options));
     TARN_TRY(tarn_options_check_merge(&view->options));
     if (order->prefix_count > view->schema.partition_key_count)
-        return tarn_status_new(TARN_INVALID_ARGUMENT, "table %s has %zu partition keys, %zu values were given",
-                               tarn_table_name(order->table), view->schema.partition_key_count, order->prefix_count);
+        return tarn_status_new(
+            TARN_INVALID_ARGUMENT, "table %s has %zu partition keys, %zu values were given",
+            tarn_table_name(order->table), view->schema.partition_key_count, order->prefix_count);
     struct tarn_bucket_files *buckets;
     size_t bucket_count;
     TARN_TRY(tarn_table_buckets(op, order->table, tarn_slice_str(NULL), &buckets, &bucket_count));
@@ -191,18 +207,20 @@ struct tarn_status *tarn_maintain_compact(struct tarn_op *op, struct tarn_mainta
     for (size_t i = 0; i < bucket_count; i++) {
         struct tarn_pick pick;
         if (!has_prefix(&view->schema, buckets[i].partition, order, op->arena) ||
-            !tarn_pick_compaction(&view->schema, &view->options, &buckets[i], order->full, tarn_maintain__local_ms(),
-                                  op->arena, &pick))
+            !tarn_pick_compaction(&view->schema, &view->options, &buckets[i], order->full,
+                                  tarn_maintain__local_ms(), op->arena, &pick))
             continue;
         int64_t id = 0;
         if (!order->dry_run) {
             pthread_mutex_lock(&m->lock);
-            id = tarn_maintain__enqueue(m, order->table, &view->schema, &buckets[i], &pick, order->full);
+            id = tarn_maintain__enqueue(m, order->table, &view->schema, &buckets[i], &pick,
+                                        order->full);
             pthread_mutex_unlock(&m->lock);
             if (id == 0)
                 return tarn_status_new(TARN_BUSY, "%d tasks are waiting already", TARN_QUEUE_MAX);
         }
-        describe_pick(op, order->table, &view->schema, &buckets[i], &pick, id, &(*picks)[(*count)++]);
+        describe_pick(op, order->table, &view->schema, &buckets[i], &pick, id,
+                      &(*picks)[(*count)++]);
     }
     return TARN_OK;
 }

@@ -2,7 +2,7 @@
 
 /* Who works: the workers that registered, and which of them takes the next stream of rows. */
 
-#define SILENT_LEASES 3          /* a worker that said nothing for so many lease times is forgotten */
+#define SILENT_LEASES 3 /* a worker that said nothing for so many lease times is forgotten */
 #define FIRST_WORKER_WAIT_MS 10000 /* right after a start, workers are on their way */
 #define NEXT_WORKER_WAIT_MS 2000   /* later, one that ended is being started again */
 
@@ -29,7 +29,8 @@ static void remove_worker(struct tarn_maintain *m, struct worker *gone)
         if (*at != gone)
             continue;
         *at = gone->next;
-        tarn_log(NULL, TARN_WARN, "worker.gone", "id=%s name=%s", gone->id, tarn_log_quote(NULL, gone->name));
+        tarn_log(NULL, TARN_WARN, "worker.gone", "id=%s name=%s", gone->id,
+                 tarn_log_quote(NULL, gone->name));
         free(gone->id);
         free(gone->name);
         free(gone->address);
@@ -80,10 +81,12 @@ bool tarn_maintain_has_worker(struct tarn_maintain *m, pid_t pid)
 }
 
 struct tarn_status *tarn_maintain_register(struct tarn_op *op, struct tarn_maintain *m,
-                                           const struct tarn_worker_info *info, const char **worker_id)
+                                           const struct tarn_worker_info *info,
+                                           const char **worker_id)
 {
     if (info->address[0] == '\0' || info->slots < 1)
-        return tarn_status_new(TARN_INVALID_ARGUMENT, "a worker needs an address and at least one slot");
+        return tarn_status_new(TARN_INVALID_ARGUMENT,
+                               "a worker needs an address and at least one slot");
     struct worker *w = tarn_calloc(1, sizeof *w);
     w->id = tarn_format("w-%016" PRIx64, tarn_random_u64());
     w->name = tarn_strdup(info->name);
@@ -96,7 +99,8 @@ struct tarn_status *tarn_maintain_register(struct tarn_op *op, struct tarn_maint
     w->last_seen_ms = tarn_clock_wall_ms();
     *worker_id = tarn_arena_str(op->arena, tarn_slice_str(w->id));
     pthread_mutex_lock(&m->lock);
-    for (struct worker *old = m->workers, *next; old != NULL; old = next) { /* the same one, started again */
+    for (struct worker *old = m->workers, *next; old != NULL;
+         old = next) { /* the same one, started again */
         next = old->next;
         if (strcmp(old->address, w->address) == 0)
             remove_worker(m, old);
@@ -111,8 +115,8 @@ struct tarn_status *tarn_maintain_register(struct tarn_op *op, struct tarn_maint
     return TARN_OK;
 }
 
-struct tarn_status *tarn_maintain_workers(struct tarn_op *op, struct tarn_maintain *m, struct tarn_worker_info **out,
-                                          size_t *count)
+struct tarn_status *tarn_maintain_workers(struct tarn_op *op, struct tarn_maintain *m,
+                                          struct tarn_worker_info **out, size_t *count)
 {
     pthread_mutex_lock(&m->lock);
     size_t n = 0;
@@ -126,16 +130,20 @@ struct tarn_status *tarn_maintain_workers(struct tarn_op *op, struct tarn_mainta
             .name = tarn_arena_str(op->arena, tarn_slice_str(w->name)),
             .address = tarn_arena_str(op->arena, tarn_slice_str(w->address)),
             .version = tarn_arena_str(op->arena, tarn_slice_str(w->version)),
-            .local = w->local, .slots = w->slots, .busy = w->busy + w->streams,
-            .last_seen_ms = w->last_seen_ms, .memory_max_bytes = w->memory_max_bytes};
+            .local = w->local,
+            .slots = w->slots,
+            .busy = w->busy + w->streams,
+            .last_seen_ms = w->last_seen_ms,
+            .memory_max_bytes = w->memory_max_bytes};
     pthread_mutex_unlock(&m->lock);
     return TARN_OK;
 }
 
-struct tarn_status *tarn_maintain_begin_stream(struct tarn_op *op, struct tarn_maintain *m, const char **worker_id,
-                                               const char **address)
+struct tarn_status *tarn_maintain_begin_stream(struct tarn_op *op, struct tarn_maintain *m,
+                                               const char **worker_id, const char **address)
 {
-    int64_t until = TARN_MAX(m->started_ms + FIRST_WORKER_WAIT_MS, tarn_clock_mono_ms() + NEXT_WORKER_WAIT_MS);
+    int64_t until =
+        TARN_MAX(m->started_ms + FIRST_WORKER_WAIT_MS, tarn_clock_mono_ms() + NEXT_WORKER_WAIT_MS);
     struct worker *best = NULL;
     pthread_mutex_lock(&m->lock);
     for (;;) {

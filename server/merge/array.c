@@ -35,8 +35,7 @@ void tarn_merge__array_init(struct ArrowArray *out, int64_t length, int buffer_c
     own->child_count = child_count;
     own->children = (struct ArrowArray **)(void *)((uint8_t *)own + pointers);
     for (int i = 0; i < child_count; i++)
-        own->children[i] =
-            (struct ArrowArray *)(void *)((uint8_t *)own + bodies) + i;
+        own->children[i] = (struct ArrowArray *)(void *)((uint8_t *)own + bodies) + i;
     *out = (struct ArrowArray){
         .length = length,
         .n_buffers = buffer_count,

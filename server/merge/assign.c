@@ -8,8 +8,8 @@
 #include "merge/internal.h"
 
 struct partition {
-    struct tarn_slice row;  /* serialized; in the arena */
-    uint32_t *targets;      /* by bucket, plus 1; 0: not met. In the arena */
+    struct tarn_slice row; /* serialized; in the arena */
+    uint32_t *targets;     /* by bucket, plus 1; 0: not met. In the arena */
 };
 
 struct target {
@@ -24,7 +24,7 @@ struct tarn_merge_assign {
     struct partition *single;    /* of a table without partitions */
     struct target *targets;
     size_t target_count, target_capacity;
-    int32_t bucket_count;        /* 1 for unaware tables */
+    int32_t bucket_count; /* 1 for unaware tables */
     const struct tarn_type **bucket_types;
     struct tarn_merge_key_column *partition_key_columns;
     struct tarn_merge_key_spec partition_keys;
@@ -214,8 +214,8 @@ static struct partition *find_partition(struct tarn_merge_assign *assign,
 }
 
 static struct tarn_status *assign_partitioned(struct tarn_merge_assign *assign,
-                                              const struct tarn_batch *batch, const int32_t *buckets,
-                                              uint32_t *targets)
+                                              const struct tarn_batch *batch,
+                                              const int32_t *buckets, uint32_t *targets)
 {
     struct tarn_merge_keys keys;
     TARN_TRY(tarn_merge__keys_build(&assign->partition_keys, batch, &keys));

@@ -97,8 +97,8 @@ static int by_rest(const void *a, const void *b, void *spec)
 }
 
 /* The key's bytes from `depth` on, eight of them, as a number. */
-static uint64_t load_deeper(const struct tarn_merge_buffer_spec *spec, uint32_t arrival, size_t depth,
-                            bool *ended)
+static uint64_t load_deeper(const struct tarn_merge_buffer_spec *spec, uint32_t arrival,
+                            size_t depth, bool *ended)
 {
     uint64_t row = spec->rows[arrival], v = 0;
     const struct tarn_merge_keys *keys = &spec->keys[chunk_of(row)];
@@ -144,7 +144,8 @@ static void sort_items(struct buffer *buffer)
     if (!is_sorted(items, spec->row_count))
         radix_sort(items, spare, spec->row_count);
     for (size_t begin = 0, end; begin < spec->row_count; begin = end) {
-        for (end = begin + 1; end < spec->row_count && items[end].prefix == items[begin].prefix; end++)
+        for (end = begin + 1; end < spec->row_count && items[end].prefix == items[begin].prefix;
+             end++)
             continue;
         if (end - begin > 1 && spec->keys[0].bytes != NULL)
             sort_deeper(spec, items + begin, spare, end - begin, 8);
@@ -201,9 +202,9 @@ static struct tarn_status *buffer_next(struct tarn_merge_input *self, struct tar
         order[i] = i;
         types[i] = i < columns ? layout->types[i] : &tarn_merge__kind_type;
     }
-    struct tarn_status *s =
-        tarn_merge__gather_batch(spec->chunks, (size_t)chunk_of(spec->rows[spec->row_count - 1]) + 1,
-                                 order, types, columns + 1, &buffer->picks, &gathered);
+    struct tarn_status *s = tarn_merge__gather_batch(
+        spec->chunks, (size_t)chunk_of(spec->rows[spec->row_count - 1]) + 1, order, types,
+        columns + 1, &buffer->picks, &gathered);
     free(order);
     free(types);
     TARN_TRY(s);
@@ -211,7 +212,8 @@ static struct tarn_status *buffer_next(struct tarn_merge_input *self, struct tar
 
     tarn_merge__array_init(&top, (int64_t)n, 1, columns + 2);
     for (int i = 0; i < columns; i++)
-        tarn_merge__array_share(tarn_batch_column(gathered, i), gathered, 0, (int64_t)n, top.children[i]);
+        tarn_merge__array_share(tarn_batch_column(gathered, i), gathered, 0, (int64_t)n,
+                                top.children[i]);
     tarn_merge__array_init(top.children[columns], (int64_t)n, 2, 0);
     int64_t *sequence = tarn_merge__array_buffer(top.children[columns], 1, n * 8, false);
     for (size_t i = 0; i < n; i++)

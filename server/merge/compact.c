@@ -11,7 +11,7 @@
 struct compact {
     struct tarn_merge_layout layout;
     const struct tarn_compact_spec *spec;
-    struct tarn_arena *arena;           /* the caller's: of the result */
+    struct tarn_arena *arena; /* the caller's: of the result */
     struct tarn_compact_result *result;
     struct tarn_merge_entries deletes, adds;
     struct tarn_merge_entries written;  /* ADDs of new files; subset of adds, for cleaning up */
@@ -37,7 +37,8 @@ static struct tarn_merge_roll *new_roll(struct compact *c)
         .layout = &c->layout,
         .partition = first->partition,
         .bucket = first->bucket,
-        .total_buckets = first->total_buckets, /* the bucket's own, whatever the option says by now */
+        .total_buckets =
+            first->total_buckets, /* the bucket's own, whatever the option says by now */
         .level = c->spec->output_level,
         .source = TARN_SOURCE_COMPACT,
         .arena = c->arena,
@@ -63,7 +64,8 @@ static struct tarn_status *merge_section(struct compact *c, struct tarn_op *op,
     struct tarn_merge_input **inputs = tarn_merge__section_inputs(
         &c->layout, section, c->columns, (size_t)c->layout.column_count, arena);
     struct tarn_source *merged = NULL;
-    struct tarn_status *s = tarn_merge__tree_open(op, &c->tree, inputs, section->run_count, &merged);
+    struct tarn_status *s =
+        tarn_merge__tree_open(op, &c->tree, inputs, section->run_count, &merged);
 
     while (s == TARN_OK) {
         TARN_OWN(tarn_batch_drop) struct tarn_batch *batch = NULL;
@@ -95,7 +97,8 @@ static struct tarn_status *rewrite(struct compact *c, struct tarn_op *op,
     return s;
 }
 
-static struct tarn_merge_section *section_of(struct compact *c, const struct tarn_manifest_entry *file)
+static struct tarn_merge_section *section_of(struct compact *c,
+                                             const struct tarn_manifest_entry *file)
 {
     struct tarn_merge_section *section = tarn_arena_calloc(c->arena, 1, sizeof *section);
     const struct tarn_manifest_entry **files = tarn_arena_calloc(c->arena, 1, sizeof *files);
@@ -175,11 +178,15 @@ static struct tarn_status *compact_keyed(struct compact *c, struct tarn_op *op)
     c->columns = tarn_arena_calloc(c->arena, (size_t)n, sizeof *c->columns);
     for (int i = 0; i < n; i++)
         c->columns[i] = i;
-    c->tree = (struct tarn_merge_tree_spec){
-        .key = &c->key, .order = &c->order,
-        .sequence_column = layout->column_count, .kind_column = layout->column_count + 1,
-        .ignore_delete = layout->table->options->ignore_delete, .drop_retract = c->spec->drop_delete,
-        .columns = c->columns, .types = layout->types, .column_count = n};
+    c->tree = (struct tarn_merge_tree_spec){.key = &c->key,
+                                            .order = &c->order,
+                                            .sequence_column = layout->column_count,
+                                            .kind_column = layout->column_count + 1,
+                                            .ignore_delete = layout->table->options->ignore_delete,
+                                            .drop_retract = c->spec->drop_delete,
+                                            .columns = c->columns,
+                                            .types = layout->types,
+                                            .column_count = n};
     TARN_TRY(tarn_merge__sections(layout->key_types, layout->key_count, c->spec->files,
                                   c->spec->file_count, c->arena, &sections, &count));
     c->pending = tarn_arena_calloc(c->arena, c->spec->file_count, sizeof *c->pending);
@@ -198,8 +205,9 @@ static int by_sequence(const void *a, const void *b)
     return tarn_slice_compare(x->name, y->name);
 }
 
-static struct tarn_status *copy_rows(struct compact *c, struct tarn_op *op, struct tarn_merge_input *input,
-                                     int64_t sequence, struct tarn_merge_roll *roll)
+static struct tarn_status *copy_rows(struct compact *c, struct tarn_op *op,
+                                     struct tarn_merge_input *input, int64_t sequence,
+                                     struct tarn_merge_roll *roll)
 {
     for (;;) {
         TARN_OWN(tarn_batch_drop) struct tarn_batch *batch = NULL;
@@ -227,7 +235,9 @@ static struct tarn_status *compact_append(struct compact *c, struct tarn_op *op)
         qsort(files, n, sizeof *files, by_sequence);
     for (int i = 0; i < c->layout.column_count; i++)
         columns[i] = i;
-    struct tarn_merge_run_spec spec = {.layout = &c->layout, .files = files, .file_count = n,
+    struct tarn_merge_run_spec spec = {.layout = &c->layout,
+                                       .files = files,
+                                       .file_count = n,
                                        .columns = columns,
                                        .column_count = (size_t)c->layout.column_count};
     struct tarn_merge_input *input = tarn_merge__run_new(&spec);
@@ -247,12 +257,14 @@ static struct tarn_status *check_files(const struct compact *c)
     TARN_TRY(tarn_options_check_merge(c->layout.table->options));
     TARN_TRY(tarn_options_check_write(c->layout.table->options));
     if (!tarn_slice_is(c->layout.table->options->file_format, "parquet"))
-        return tarn_status_new(TARN_UNSUPPORTED_FEATURE, "file.format = %.*s: only parquet is written",
+        return tarn_status_new(TARN_UNSUPPORTED_FEATURE,
+                               "file.format = %.*s: only parquet is written",
                                TARN_SLICE_ARG(c->layout.table->options->file_format));
     for (size_t i = 1; i < c->spec->file_count; i++) {
         const struct tarn_manifest_entry *file = &c->spec->files[i];
         if (file->bucket != first->bucket || !tarn_slice_equal(file->partition, first->partition))
-            return tarn_status_new(TARN_INVALID_ARGUMENT, "files of several buckets can't be compacted together");
+            return tarn_status_new(TARN_INVALID_ARGUMENT,
+                                   "files of several buckets can't be compacted together");
     }
     return TARN_OK;
 }

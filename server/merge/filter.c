@@ -171,9 +171,10 @@ static void set_nulls(const struct block *b, uint8_t *truths, enum tarn_truth tr
 static void eval_compare(const struct leaf *leaf, const struct tarn_predicate_node *node,
                          const struct block *b, uint8_t *truths)
 {
-    static const bool holds[][3] = { /* for less, equal, greater */
-        [TARN_PRED_EQ] = {0, 1, 0}, [TARN_PRED_NE] = {1, 0, 1}, [TARN_PRED_LT] = {1, 0, 0},
-        [TARN_PRED_LE] = {1, 1, 0}, [TARN_PRED_GT] = {0, 0, 1}, [TARN_PRED_GE] = {0, 1, 1},
+    static const bool holds[][3] = {
+        /* for less, equal, greater */
+        [TARN_PRED_EQ] = {0, 1, 0},      [TARN_PRED_NE] = {1, 0, 1}, [TARN_PRED_LT] = {1, 0, 0},
+        [TARN_PRED_LE] = {1, 1, 0},      [TARN_PRED_GT] = {0, 0, 1}, [TARN_PRED_GE] = {0, 1, 1},
         [TARN_PRED_SAFE_EQ] = {0, 1, 0},
     };
     bool safe = node->op == TARN_PRED_SAFE_EQ, null_literal = node->values[0].is_null;
@@ -267,10 +268,10 @@ static void combine(enum tarn_predicate_op op, uint8_t *left, const uint8_t *rig
 
 static void negate(uint8_t *truths, int count)
 {
-    static const uint8_t not[3] = {TARN_TRUE, TARN_FALSE, TARN_UNKNOWN};
+    static const uint8_t not [3] = {TARN_TRUE, TARN_FALSE, TARN_UNKNOWN};
 
     for (int i = 0; i < count; i++)
-        truths[i] = not[truths[i]];
+        truths[i] = not [truths[i]];
 }
 
 static void eval_block(struct tarn_merge_filter *filter, const struct tarn_batch *batch,
@@ -284,9 +285,10 @@ static void eval_block(struct tarn_merge_filter *filter, const struct tarn_batch
         case TARN_PRED_TRUE:
         case TARN_PRED_FALSE:
         case TARN_PRED_UNKNOWN:
-            set_all(top, count, node->op == TARN_PRED_TRUE    ? TARN_TRUE
-                                : node->op == TARN_PRED_FALSE ? TARN_FALSE
-                                                              : TARN_UNKNOWN);
+            set_all(top, count,
+                    node->op == TARN_PRED_TRUE    ? TARN_TRUE
+                    : node->op == TARN_PRED_FALSE ? TARN_FALSE
+                                                  : TARN_UNKNOWN);
             top += BLOCK_ROWS;
             break;
         case TARN_PRED_NOT:

@@ -29,7 +29,7 @@ static inline void bit_set(uint8_t *bits, int64_t i)
 }
 static inline void bit_clear(uint8_t *bits, int64_t i)
 {
-    bits[i >> 3] &= (uint8_t)~(1u << (i & 7));
+    bits[i >> 3] &= (uint8_t) ~(1u << (i & 7));
 }
 
 /* The validity bitmap; left out where no source has a null. */
@@ -81,7 +81,9 @@ static void gather_validity(const struct gather *g, struct ArrowArray *out)
         }                                                                                          \
     } while (0)
 
-struct wide { uint64_t low, high; }; /* a decimal: 16 bytes, aligned as Arrow has them, to 8 */
+struct wide {
+    uint64_t low, high;
+}; /* a decimal: 16 bytes, aligned as Arrow has them, to 8 */
 
 static void gather_fixed(const struct gather *g, int width, struct ArrowArray *out)
 {
@@ -147,7 +149,8 @@ static struct tarn_status *sum_elements(const struct gather *g, int64_t *out)
         total += offsets[pick->count] - offsets[0];
     }
     if (total > INT32_MAX)
-        return tarn_status_new(TARN_TOO_LARGE, "%" PRId64 " rows hold %" PRId64
+        return tarn_status_new(TARN_TOO_LARGE,
+                               "%" PRId64 " rows hold %" PRId64
                                " bytes or elements in one column, more than 2147483647",
                                g->picks->row_count, total);
     *out = total;
@@ -178,7 +181,8 @@ static inline uint8_t *copy_piece(uint8_t *to, const struct piece *piece)
 
 static struct tarn_status *too_many_bytes(const struct gather *g)
 {
-    return tarn_status_new(TARN_TOO_LARGE, "%" PRId64 " rows hold more than 2147483647 bytes in one column",
+    return tarn_status_new(TARN_TOO_LARGE,
+                           "%" PRId64 " rows hold more than 2147483647 bytes in one column",
                            g->picks->row_count);
 }
 
@@ -199,9 +203,9 @@ static bool find_pieces(const struct gather *g, struct piece *pieces, int32_t *t
 
         if (at + size > INT32_MAX)
             return false;
-        pieces[p] = (struct piece){
-            (const uint8_t *)source->buffers[2] + begin, (uint32_t)size,
-            begin + (int64_t)(size > COPY_SLACK ? 2 : 1) * COPY_SLACK <= offsets[source->length]};
+        pieces[p] = (struct piece){(const uint8_t *)source->buffers[2] + begin, (uint32_t)size,
+                                   begin + (int64_t)(size > COPY_SLACK ? 2 : 1) * COPY_SLACK <=
+                                       offsets[source->length]};
         if (pick->count == 1) {
             *to++ = (int32_t)(at + size);
         } else {
@@ -216,7 +220,8 @@ static bool find_pieces(const struct gather *g, struct piece *pieces, int32_t *t
 
 static struct tarn_status *gather_bytes(const struct gather *g, struct ArrowArray *out)
 {
-    TARN_OWN(tarn_free_drop) struct piece *pieces = tarn_alloc((g->picks->count + 1) * sizeof *pieces);
+    TARN_OWN(tarn_free_drop) struct piece *pieces =
+        tarn_alloc((g->picks->count + 1) * sizeof *pieces);
     int32_t *offsets = tarn_merge__array_buffer(out, 1, ((size_t)out->length + 1) * 4, false);
     int64_t total;
 
@@ -237,8 +242,7 @@ static struct tarn_status *gather_array(const struct tarn_type *type, const stru
 /* The children `index` of the sources; the caller frees. */
 static const struct ArrowArray **children_of(const struct gather *g, int index)
 {
-    const struct ArrowArray **children =
-        tarn_alloc((g->source_count + 1) * sizeof *children);
+    const struct ArrowArray **children = tarn_alloc((g->source_count + 1) * sizeof *children);
     for (size_t i = 0; i < g->source_count; i++)
         children[i] = g->sources[i]->children[index];
     return children;
@@ -289,8 +293,7 @@ static struct tarn_status *gather_fields(const struct tarn_type *const *types, i
     for (size_t p = 0; p < g->picks->count; p++) {
         const struct tarn_merge_pick *pick = &g->picks->items[p];
         tarn_merge__picks_add(&shifted, pick->source,
-                              pick->row + (uint32_t)g->sources[pick->source]->offset,
-                              pick->count);
+                              pick->row + (uint32_t)g->sources[pick->source]->offset, pick->count);
     }
     for (int i = 0; i < count; i++)
         TARN_TRY(gather_child(types[i], g, i, &shifted, out->children[i]));
@@ -383,9 +386,8 @@ static struct tarn_status *gather_array(const struct tarn_type *type, const stru
 }
 
 struct tarn_status *tarn_merge__gather(const struct tarn_type *type,
-                                       const struct ArrowArray *const *sources,
-                                       size_t source_count, const struct tarn_merge_picks *picks,
-                                       struct ArrowArray *out)
+                                       const struct ArrowArray *const *sources, size_t source_count,
+                                       const struct tarn_merge_picks *picks, struct ArrowArray *out)
 {
     struct gather g = {sources, source_count, picks};
     struct ArrowArray made;
@@ -395,10 +397,9 @@ struct tarn_status *tarn_merge__gather(const struct tarn_type *type,
     return TARN_OK;
 }
 
-struct tarn_status *tarn_merge__gather_batch(struct tarn_batch *const *sources,
-                                             size_t source_count, const int *columns,
-                                             const struct tarn_type *const *types,
-                                             int column_count,
+struct tarn_status *tarn_merge__gather_batch(struct tarn_batch *const *sources, size_t source_count,
+                                             const int *columns,
+                                             const struct tarn_type *const *types, int column_count,
                                              const struct tarn_merge_picks *picks,
                                              struct tarn_batch **out)
 {

@@ -106,8 +106,8 @@ struct tarn_merge_key_column {
 struct tarn_merge_key_spec {
     const struct tarn_merge_key_column *columns;
     size_t column_count;
-    bool exact;         /* 8 bytes hold a whole key: there are no bytes behind the prefix */
-    bool borrowed;      /* one NOT NULL text or binary: the batch's own bytes are the key */
+    bool exact;          /* 8 bytes hold a whole key: there are no bytes behind the prefix */
+    bool borrowed;       /* one NOT NULL text or binary: the batch's own bytes are the key */
     uint32_t fixed_size; /* of every key; 0: it varies */
 };
 void tarn_merge__key_spec_init(struct tarn_merge_key_spec *spec,
@@ -143,8 +143,8 @@ static inline int tarn_merge__keys_compare(const struct tarn_merge_keys *a, uint
 }
 
 /* --- order.c --- */
-struct tarn_merge_order { /* zeroes to begin with */
-    bool broken;             /* some key did not rise above the one before: for good */
+struct tarn_merge_order {     /* zeroes to begin with */
+    bool broken;              /* some key did not rise above the one before: for good */
     struct tarn_batch *batch; /* the last one */
     struct tarn_merge_keys keys;
 };
@@ -220,16 +220,16 @@ TARN_MUST struct tarn_status *tarn_merge__tree_open(struct tarn_op *op,
 /* --- layout.c: what scan, write and compact derive of a table; lies in an arena --- */
 struct tarn_merge_layout {
     const struct tarn_merge_table *table;
-    bool keyed;                               /* has a primary key */
+    bool keyed; /* has a primary key */
     int column_count;
-    const struct tarn_type **types;           /* of all columns, then _SEQUENCE_NUMBER, _VALUE_KIND */
-    const int *key_columns;                   /* trimmed primary key; none for append tables */
+    const struct tarn_type **types; /* of all columns, then _SEQUENCE_NUMBER, _VALUE_KIND */
+    const int *key_columns;         /* trimmed primary key; none for append tables */
     size_t key_count;
     const struct tarn_type **key_types;
     const int *partition_columns;
     size_t partition_count;
     const struct tarn_type **partition_types;
-    const int *partition_place;               /* a column's place in the partition row, or -1 */
+    const int *partition_place; /* a column's place in the partition row, or -1 */
 };
 extern const struct tarn_type tarn_merge__sequence_type, tarn_merge__kind_type;
 
@@ -252,10 +252,11 @@ struct tarn_merge_run_spec { /* borrowed as long as the input lives */
     const struct tarn_manifest_entry *const *files; /* read one after the other */
     const uint32_t *places;                         /* of the files; NULL: all 0 */
     size_t file_count;
-    const int *columns; /* of the schema, in output order; partition columns come from the entries */
+    const int
+        *columns; /* of the schema, in output order; partition columns come from the entries */
     size_t column_count;
-    bool with_system;   /* _SEQUENCE_NUMBER and _VALUE_KIND behind the columns */
-    int batch_rows;     /* 0: TARN_MERGE_BATCH_ROWS */
+    bool with_system; /* _SEQUENCE_NUMBER and _VALUE_KIND behind the columns */
+    int batch_rows;   /* 0: TARN_MERGE_BATCH_ROWS */
 };
 struct tarn_merge_input *tarn_merge__run_new(const struct tarn_merge_run_spec *spec);
 /* The runs of a section with system columns, their files' places being their age; in the arena, which
@@ -276,16 +277,18 @@ struct tarn_merge_roll_spec {
     struct tarn_slice partition;
     int32_t bucket, total_buckets, level;
     enum tarn_file_source source;
-    struct tarn_arena *arena;               /* of what the entries point to */
-    struct tarn_merge_entries *entries;     /* finished files are added (kind ADD) */
+    struct tarn_arena *arena;           /* of what the entries point to */
+    struct tarn_merge_entries *entries; /* finished files are added (kind ADD) */
 };
 struct tarn_merge_roll *tarn_merge__roll_new(const struct tarn_merge_roll_spec *spec);
 /* Batches of all columns; keyed tables: then _SEQUENCE_NUMBER and _VALUE_KIND, rows in key order.
  * first_sequence: append tables, the number of the batch's first row. */
 TARN_MUST struct tarn_status *tarn_merge__roll_add(struct tarn_merge_roll *roll, struct tarn_op *op,
-                                                   struct tarn_batch *batch, int64_t first_sequence);
+                                                   struct tarn_batch *batch,
+                                                   int64_t first_sequence);
 /* Finishes the file begun, if any; the roll can go on with a new one. */
-TARN_MUST struct tarn_status *tarn_merge__roll_cut(struct tarn_merge_roll *roll, struct tarn_op *op);
+TARN_MUST struct tarn_status *tarn_merge__roll_cut(struct tarn_merge_roll *roll,
+                                                   struct tarn_op *op);
 void tarn_merge__roll_free(struct tarn_merge_roll *roll); /* aborts the file begun */
 
 /* --- spill.c: sorted runs on local disk; the file has no name and goes with the last close --- */
@@ -299,7 +302,8 @@ TARN_MUST struct tarn_status *tarn_merge__spill_open(const char *scratch_dir,
                                                      int column_count,
                                                      struct tarn_merge_spill **out);
 void tarn_merge__spill_close(struct tarn_merge_spill *spill);
-void tarn_merge__spill_clear(struct tarn_merge_spill *spill); /* its segments are not wanted any more */
+void tarn_merge__spill_clear(
+    struct tarn_merge_spill *spill); /* its segments are not wanted any more */
 /* Writes all batches of the input, which stays the caller's. */
 TARN_MUST struct tarn_status *tarn_merge__spill_write(struct tarn_merge_spill *spill,
                                                       struct tarn_op *op,
@@ -315,12 +319,12 @@ struct tarn_merge_input *tarn_merge__spill_read(const struct tarn_merge_spill *s
 /* --- buffer.c: rows of one bucket, sorted by key, one a key --- */
 struct tarn_merge_buffer_spec { /* borrowed as long as the input lives */
     const struct tarn_merge_layout *layout;
-    struct tarn_batch *const *chunks;      /* all columns, then INT8 row kinds */
-    const struct tarn_merge_keys *keys;    /* of each chunk */
-    const struct tarn_merge_keys *orders;  /* sequence fields of each; NULL: none */
-    const uint64_t *rows;                  /* chunk << 32 | row, in order of arrival */
-    size_t row_count;                      /* below 2^32 */
-    int64_t first_sequence;                /* of rows[0] */
+    struct tarn_batch *const *chunks;     /* all columns, then INT8 row kinds */
+    const struct tarn_merge_keys *keys;   /* of each chunk */
+    const struct tarn_merge_keys *orders; /* sequence fields of each; NULL: none */
+    const uint64_t *rows;                 /* chunk << 32 | row, in order of arrival */
+    size_t row_count;                     /* below 2^32 */
+    int64_t first_sequence;               /* of rows[0] */
     int64_t batch_rows;
     uint32_t place;
 };

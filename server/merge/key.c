@@ -85,7 +85,7 @@ static inline uint32_t order_f32(float value)
 
 #define EACH(expression)                                                                           \
     for (int64_t i = 0; i < n; i++)                                                                \
-        to[i] = (uint64_t)(expression)
+    to[i] = (uint64_t)(expression)
 
 static void load_small(const struct ArrowArray *a, const struct tarn_type *type, uint64_t *to)
 {
@@ -166,9 +166,8 @@ static void push_exact(const struct tarn_merge_key_column *column, const struct 
     }
     /* Null byte 1 and the value, or 0 and zeros. */
     for (int64_t i = 0; i < n; i++) {
-        uint64_t value = tarn_column_is_null(a, i)
-                             ? 0
-                             : (scratch[i] ^ flip) | UINT64_C(1) << (8 * width);
+        uint64_t value =
+            tarn_column_is_null(a, i) ? 0 : (scratch[i] ^ flip) | UINT64_C(1) << (8 * width);
         prefix[i] = prefix[i] << (8 * (width + 1)) | value;
     }
 }
@@ -247,8 +246,8 @@ static bool is_open_ended(const struct tarn_merge_key_spec *spec, size_t column)
 }
 
 /* Adds each row's size of this column to sizes[]. */
-static void add_sizes(const struct tarn_merge_key_spec *spec, size_t c,
-                      const struct ArrowArray *a, size_t *sizes)
+static void add_sizes(const struct tarn_merge_key_spec *spec, size_t c, const struct ArrowArray *a,
+                      size_t *sizes)
 {
     const struct tarn_type *type = spec->columns[c].type;
     const bool open = is_open_ended(spec, c), bytes = is_bytes(type);
@@ -270,7 +269,7 @@ static void add_sizes(const struct tarn_merge_key_spec *spec, size_t c,
 static void invert(uint8_t *from, const uint8_t *to)
 {
     for (; from < to; from++)
-        *from = (uint8_t)~*from;
+        *from = (uint8_t) ~*from;
 }
 
 static uint8_t *put_bytes(const struct ArrowArray *a, int64_t row, bool open, uint8_t *to)
@@ -307,9 +306,8 @@ static uint8_t *put_wide(const struct ArrowArray *a, int64_t row, uint8_t *to)
 }
 
 /* Writes the column of every row at at[row], and moves that on. */
-static void put_column(const struct tarn_merge_key_spec *spec, size_t c,
-                       const struct ArrowArray *a, const uint64_t *small, uint8_t *bytes,
-                       uint32_t *at)
+static void put_column(const struct tarn_merge_key_spec *spec, size_t c, const struct ArrowArray *a,
+                       const uint64_t *small, uint8_t *bytes, uint32_t *at)
 {
     const struct tarn_merge_key_column *column = &spec->columns[c];
     const uint32_t width = encoded_width(column->type);

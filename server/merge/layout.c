@@ -67,8 +67,8 @@ static void spec_of(const struct tarn_merge_layout *layout, const int *of_schema
 
     for (size_t i = 0; i < count; i++) {
         int column = of_schema[i];
-        list[i] = (struct tarn_merge_key_column){
-            columns == NULL ? column : columns[column], layout->types[column], descending};
+        list[i] = (struct tarn_merge_key_column){columns == NULL ? column : columns[column],
+                                                 layout->types[column], descending};
         tarn_assert(list[i].column >= 0);
     }
     tarn_merge__key_spec_init(out, list, count);
@@ -94,9 +94,11 @@ struct tarn_status *tarn_merge__file_key(const struct tarn_merge_layout *layout,
     TARN_OWN(tarn_buf_drop) struct tarn_buf path = {0};
 
     if (file->external_path.data != NULL) { /* ours only where it lies in the same store */
-        struct tarn_slice uri = tarn_slice_str(tarn_store_uri(table->store)), at = file->external_path;
+        struct tarn_slice uri = tarn_slice_str(tarn_store_uri(table->store)),
+                          at = file->external_path;
         if (!tarn_slice_starts_with(at, uri) || at.size <= uri.size + 1 || at.data[uri.size] != '/')
-            return tarn_status_new(TARN_UNSUPPORTED_FEATURE, "file %.*s lies outside the warehouse: %.*s",
+            return tarn_status_new(TARN_UNSUPPORTED_FEATURE,
+                                   "file %.*s lies outside the warehouse: %.*s",
                                    TARN_SLICE_ARG(file->name), TARN_SLICE_ARG(at));
         *out = tarn_arena_str(arena, tarn_slice_of(at.data + uri.size + 1, at.size - uri.size - 1));
         return TARN_OK;

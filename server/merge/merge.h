@@ -20,9 +20,9 @@
 
 /* What a worker knows of a table. Immutable; everything lies in `arena`, owned by the caller. */
 struct tarn_merge_table {
-    struct tarn_store *store;              /* borrowed */
-    const char *path;                      /* the table's folder, a key of the store */
-    const struct tarn_schema *schema;      /* rows are read and written by this one */
+    struct tarn_store *store;         /* borrowed */
+    const char *path;                 /* the table's folder, a key of the store */
+    const struct tarn_schema *schema; /* rows are read and written by this one */
     const struct tarn_options *options;
     const struct tarn_schema *const *old_schemas; /* those the files were written by; by id */
     size_t old_schema_count;
@@ -32,45 +32,50 @@ struct tarn_merge_table {
 struct tarn_merge_split {
     struct tarn_slice partition;
     int32_t bucket;
-    bool raw;                              /* rows can be taken as they lie: no merge needed */
+    bool raw; /* rows can be taken as they lie: no merge needed */
     const struct tarn_manifest_entry *files;
     size_t file_count;
 };
 
 /* --- scan --- */
 struct tarn_scan_spec {
-    const int *columns;                    /* of the schema, in output order */
+    const int *columns; /* of the schema, in output order */
     size_t column_count;
-    const struct tarn_predicate *where;    /* NULL: all rows */
-    int64_t limit;                         /* -1: none */
+    const struct tarn_predicate *where; /* NULL: all rows */
+    int64_t limit;                      /* -1: none */
     const char *scratch_dir;
 };
 /* Batches with the spec's columns. Splits are read in order; they and the table are borrowed. */
-TARN_MUST struct tarn_status *tarn_scan_open(struct tarn_op *op, const struct tarn_merge_table *table,
-                                             const struct tarn_merge_split *splits, size_t split_count,
-                                             const struct tarn_scan_spec *spec, struct tarn_source **out);
+TARN_MUST struct tarn_status *tarn_scan_open(struct tarn_op *op,
+                                             const struct tarn_merge_table *table,
+                                             const struct tarn_merge_split *splits,
+                                             size_t split_count, const struct tarn_scan_spec *spec,
+                                             struct tarn_source **out);
 
 /* --- write --- */
 /* Hands out `count` sequence numbers of a bucket, contiguous, above everything live or handed out before. */
-typedef struct tarn_status *(*tarn_sequence_fn)(void *arg, struct tarn_op *op, struct tarn_slice partition,
-                                                int32_t bucket, int64_t count, int64_t *first);
+typedef struct tarn_status *(*tarn_sequence_fn)(void *arg, struct tarn_op *op,
+                                                struct tarn_slice partition, int32_t bucket,
+                                                int64_t count, int64_t *first);
 struct tarn_write_spec {
-    tarn_sequence_fn sequence;             /* not asked for unaware-bucket append tables */
+    tarn_sequence_fn sequence; /* not asked for unaware-bucket append tables */
     void *sequence_arg;
-    int64_t buffer_size;                   /* bytes of rows kept in memory, over all buckets */
-    const char *scratch_dir;               /* spills; removed again */
+    int64_t buffer_size;     /* bytes of rows kept in memory, over all buckets */
+    const char *scratch_dir; /* spills; removed again */
 };
 struct tarn_table_writer;
-TARN_MUST struct tarn_status *tarn_table_writer_open(struct tarn_op *op, const struct tarn_merge_table *table,
+TARN_MUST struct tarn_status *tarn_table_writer_open(struct tarn_op *op,
+                                                     const struct tarn_merge_table *table,
                                                      const struct tarn_write_spec *spec,
                                                      struct tarn_table_writer **out);
 /* A batch as tarn_input_next gives it: all columns of the schema, then the INT8 row kinds. NOT NULL is checked
  * (VALUE_INVALID names column and row). */
-TARN_MUST struct tarn_status *tarn_table_writer_add(struct tarn_table_writer *writer, struct tarn_op *op,
-                                                    struct tarn_batch *batch);
+TARN_MUST struct tarn_status *tarn_table_writer_add(struct tarn_table_writer *writer,
+                                                    struct tarn_op *op, struct tarn_batch *batch);
 /* Writes what is left; entries (kind ADD) lie in the arena. After an error nothing is left in the table. */
-TARN_MUST struct tarn_status *tarn_table_writer_finish(struct tarn_table_writer *writer, struct tarn_op *op,
-                                                       struct tarn_arena *arena, struct tarn_manifest_entry **entries,
+TARN_MUST struct tarn_status *tarn_table_writer_finish(struct tarn_table_writer *writer,
+                                                       struct tarn_op *op, struct tarn_arena *arena,
+                                                       struct tarn_manifest_entry **entries,
                                                        size_t *count);
 /* Frees; removes the files of a writer that was not finished. */
 void tarn_table_writer_free(struct tarn_table_writer *writer);
@@ -82,20 +87,22 @@ void tarn_merge_remove_files(struct tarn_op *op, const struct tarn_merge_table *
 struct tarn_compact_spec {
     const struct tarn_manifest_entry *files; /* of one bucket, as picked */
     size_t file_count;
-    int output_level;                        /* 0: an append table's rewrite */
+    int output_level; /* 0: an append table's rewrite */
     bool drop_delete;
     const char *scratch_dir;
 };
 struct tarn_compact_result {
-    struct tarn_manifest_entry *entries;     /* DELETEs of inputs, then ADDs of outputs and upgrades */
+    struct tarn_manifest_entry *entries; /* DELETEs of inputs, then ADDs of outputs and upgrades */
     size_t entry_count;
     int64_t rows_in, rows_out, bytes_in, bytes_out;
     int upgraded_count;
 };
 /* Sections, upgrades without rewrite and rolling output as format.md 9.3; append tables as 9.5. On failure no
  * output is left. */
-TARN_MUST struct tarn_status *tarn_compact_run(struct tarn_op *op, const struct tarn_merge_table *table,
-                                               const struct tarn_compact_spec *spec, struct tarn_arena *arena,
+TARN_MUST struct tarn_status *tarn_compact_run(struct tarn_op *op,
+                                               const struct tarn_merge_table *table,
+                                               const struct tarn_compact_spec *spec,
+                                               struct tarn_arena *arena,
                                                struct tarn_compact_result *out);
 
 #endif

@@ -21,8 +21,8 @@ struct tarn_merge_roll {
     int column_count, key_count;       /* key_count: _KEY_ columns in front; 0 in thin mode */
     char uuid[TARN_UUID_SIZE];
     int file_number;
-    struct tarn_file_writer *writer;   /* NULL: no file begun */
-    struct tarn_slice name;            /* of the file begun */
+    struct tarn_file_writer *writer; /* NULL: no file begun */
+    struct tarn_slice name;          /* of the file begun */
     int64_t row_count, delete_count, min_sequence, max_sequence;
     struct tarn_buf min_key, max_key;
 };
@@ -59,7 +59,8 @@ static void plan_columns(struct tarn_merge_roll *roll)
                    layout->column_count + 1);
     }
     for (size_t i = 0; i < schema->field_count; i++)
-        add_column(roll, schema->fields[i].name, schema->fields[i].id, schema->fields[i].type, (int)i);
+        add_column(roll, schema->fields[i].name, schema->fields[i].id, schema->fields[i].type,
+                   (int)i);
 }
 
 struct tarn_merge_roll *tarn_merge__roll_new(const struct tarn_merge_roll_spec *spec)
@@ -93,11 +94,12 @@ static struct tarn_status *begin_file(struct tarn_merge_roll *roll, struct tarn_
     struct tarn_data_file file = {0};
     const char *key = NULL;
 
-    roll->name = tarn_slice_str(tarn_arena_printf(
-        arena, "%.*s%s-%d.%.*s", TARN_SLICE_ARG(options->data_file_prefix), roll->uuid,
-        roll->file_number++, TARN_SLICE_ARG(options->file_format)));
+    roll->name = tarn_slice_str(
+        tarn_arena_printf(arena, "%.*s%s-%d.%.*s", TARN_SLICE_ARG(options->data_file_prefix),
+                          roll->uuid, roll->file_number++, TARN_SLICE_ARG(options->file_format)));
     file.name = roll->name;
-    TARN_TRY(tarn_merge__file_key(layout, roll->spec.partition, roll->spec.bucket, &file, arena, &key));
+    TARN_TRY(
+        tarn_merge__file_key(layout, roll->spec.partition, roll->spec.bucket, &file, arena, &key));
     struct tarn_file_write write = {
         .format = tarn_arena_str(arena, options->file_format),
         .compression = tarn_arena_str(arena, options->file_compression),
@@ -166,15 +168,17 @@ struct tarn_status *tarn_merge__roll_add(struct tarn_merge_roll *roll, struct ta
             TARN_TRY(begin_file(roll, op));
         count = batch->row_count - begin;
         if (options->target_file_row_count > 0)
-            count = TARN_MIN(count, TARN_MAX(options->target_file_row_count - roll->row_count, INT64_C(1)));
+            count = TARN_MIN(
+                count, TARN_MAX(options->target_file_row_count - roll->row_count, INT64_C(1)));
         {
-            TARN_OWN(tarn_batch_drop) struct tarn_batch *view = tarn_merge__batch_view(
-                batch, roll->places, roll->column_count, begin, count);
+            TARN_OWN(tarn_batch_drop) struct tarn_batch *view =
+                tarn_merge__batch_view(batch, roll->places, roll->column_count, begin, count);
             TARN_TRY(tarn_file_writer_add(roll->writer, op, view));
         }
         note_rows(roll, batch, begin, count, first_sequence + begin);
         if (tarn_file_writer_size(roll->writer) >= options->target_file_size ||
-            (options->target_file_row_count > 0 && roll->row_count >= options->target_file_row_count))
+            (options->target_file_row_count > 0 &&
+             roll->row_count >= options->target_file_row_count))
             TARN_TRY(tarn_merge__roll_cut(roll, op));
     }
     return TARN_OK;
@@ -194,8 +198,8 @@ static int64_t local_wall_ms(void)
     return now + (int64_t)local.tm_gmtoff * 1000;
 }
 
-static void fill_key_stats(const struct tarn_merge_roll *roll, const struct tarn_column_stats *columns,
-                           struct tarn_data_file *file)
+static void fill_key_stats(const struct tarn_merge_roll *roll,
+                           const struct tarn_column_stats *columns, struct tarn_data_file *file)
 {
     const struct tarn_merge_layout *layout = roll->spec.layout;
     struct tarn_arena *arena = roll->spec.arena;
@@ -275,22 +279,23 @@ static void fill_entry(const struct tarn_merge_roll *roll, const struct tarn_fil
         .partition = roll->spec.partition,
         .bucket = roll->spec.bucket,
         .total_buckets = roll->spec.total_buckets,
-        .file = {
-            .name = roll->name,
-            .size = result->size,
-            .row_count = roll->row_count,
-            .min_key = tarn_row_empty(),
-            .max_key = tarn_row_empty(),
-            .key_stats = tarn_stats_empty(),
-            .min_sequence = roll->min_sequence,
-            .max_sequence = roll->max_sequence,
-            .schema_id = layout->table->schema->id,
-            .level = roll->spec.level,
-            .creation_time_ms = local_wall_ms(),
-            .delete_row_count = roll->delete_count,
-            .source = roll->spec.source,
-            .first_row_id = TARN_FILE_NONE,
-        },
+        .file =
+            {
+                .name = roll->name,
+                .size = result->size,
+                .row_count = roll->row_count,
+                .min_key = tarn_row_empty(),
+                .max_key = tarn_row_empty(),
+                .key_stats = tarn_stats_empty(),
+                .min_sequence = roll->min_sequence,
+                .max_sequence = roll->max_sequence,
+                .schema_id = layout->table->schema->id,
+                .level = roll->spec.level,
+                .creation_time_ms = local_wall_ms(),
+                .delete_row_count = roll->delete_count,
+                .source = roll->spec.source,
+                .first_row_id = TARN_FILE_NONE,
+            },
     };
     if (layout->keyed) {
         file->min_key = tarn_arena_copy(arena, tarn_buf_slice(&roll->min_key));
@@ -309,7 +314,8 @@ struct tarn_status *tarn_merge__roll_cut(struct tarn_merge_roll *roll, struct ta
         return TARN_OK;
     TARN_TRY(tarn_file_writer_finish(tarn_move(roll->writer), op, roll->spec.arena, &result));
     if (result.row_count != roll->row_count)
-        return tarn_status_new(TARN_INTERNAL, "file %.*s has %" PRId64 " rows, %" PRId64 " were given",
+        return tarn_status_new(TARN_INTERNAL,
+                               "file %.*s has %" PRId64 " rows, %" PRId64 " were given",
                                TARN_SLICE_ARG(roll->name), result.row_count, roll->row_count);
     TARN_GROW(entries->items, entries->count, entries->capacity);
     fill_entry(roll, &result, &entries->items[entries->count++]);

@@ -12,12 +12,14 @@ struct run {
     struct tarn_merge_input input; /* first */
     const struct tarn_merge_run_spec *spec;
     size_t next_file;
-    struct tarn_source *reader;    /* of file next_file - 1; NULL: between files, or it needs no reading */
-    int64_t rows_left;             /* of a file that isn't read */
-    int *places;                   /* a wanted column's place in the reader's batches; -1: constant */
-    int read_count;                /* columns read from files */
-    struct tarn_batch *constants;  /* the partition's values of the current file, repeated; or NULL */
-    int *constant_places;          /* a wanted column's place there */
+    struct tarn_source
+        *reader;       /* of file next_file - 1; NULL: between files, or it needs no reading */
+    int64_t rows_left; /* of a file that isn't read */
+    int *places;       /* a wanted column's place in the reader's batches; -1: constant */
+    int read_count;    /* columns read from files */
+    struct tarn_batch
+        *constants;       /* the partition's values of the current file, repeated; or NULL */
+    int *constant_places; /* a wanted column's place there */
     int constant_count;
 };
 
@@ -151,15 +153,18 @@ static struct tarn_status *open_file(struct run *run, struct tarn_op *op,
         return tarn_status_new(TARN_DATA_FILE_MALFORMED,
                                "file %.*s was written by schema %" PRId64 ", which is not known",
                                TARN_SLICE_ARG(entry->file.name), entry->file.schema_id);
-    TARN_TRY(tarn_merge__file_key(spec->layout, entry->partition, entry->bucket, &entry->file, arena, &key));
+    TARN_TRY(tarn_merge__file_key(spec->layout, entry->partition, entry->bucket, &entry->file,
+                                  arena, &key));
     columns = tarn_arena_calloc(arena, (size_t)run->read_count + 1, sizeof *columns);
     for (size_t i = 0; i < spec->column_count; i++) {
         if (run->places[i] >= 0)
-            columns[run->places[i]] = column_of(spec->layout, spec->columns[i], written, &entry->file);
+            columns[run->places[i]] =
+                column_of(spec->layout, spec->columns[i], written, &entry->file);
     }
     if (spec->with_system) {
-        columns[run->read_count - 2] = (struct tarn_column_read){
-            tarn_slice_str("_SEQUENCE_NUMBER"), &tarn_merge__sequence_type, &tarn_merge__sequence_type};
+        columns[run->read_count - 2] =
+            (struct tarn_column_read){tarn_slice_str("_SEQUENCE_NUMBER"),
+                                      &tarn_merge__sequence_type, &tarn_merge__sequence_type};
         columns[run->read_count - 1] = (struct tarn_column_read){
             tarn_slice_str("_VALUE_KIND"), &tarn_merge__kind_type, &tarn_merge__kind_type};
     }
@@ -191,7 +196,8 @@ static struct tarn_status *assemble(struct run *run, struct tarn_batch *read, in
         return TARN_OK;
     }
     if (run->constant_count > 0 && (run->constants == NULL || run->constants->row_count < count))
-        TARN_TRY(make_constants(run, current(run), TARN_MAX(count, (int64_t)TARN_MERGE_BATCH_ROWS)));
+        TARN_TRY(
+            make_constants(run, current(run), TARN_MAX(count, (int64_t)TARN_MERGE_BATCH_ROWS)));
     tarn_merge__array_init(&top, count, 1, (int)spec->column_count + system);
     for (size_t i = 0; i < spec->column_count; i++) {
         bool constant = run->places[i] < 0;
@@ -208,7 +214,8 @@ static struct tarn_status *assemble(struct run *run, struct tarn_batch *read, in
 }
 
 /* The next rows of the file that is open; *out NULL at its end. */
-static struct tarn_status *next_of_file(struct run *run, struct tarn_op *op, struct tarn_batch **out)
+static struct tarn_status *next_of_file(struct run *run, struct tarn_op *op,
+                                        struct tarn_batch **out)
 {
     struct tarn_batch *read = NULL;
     int64_t count = TARN_MIN(run->rows_left, (int64_t)TARN_MERGE_BATCH_ROWS);
@@ -306,7 +313,8 @@ struct tarn_merge_input **tarn_merge__section_inputs(const struct tarn_merge_lay
     const struct tarn_manifest_entry **all;
     size_t file_count = 0, n = 0;
     size_t share = (size_t)TARN_MERGE_BATCH_ROWS * FULL_BATCH_RUNS / section->run_count;
-    int batch_rows = (int)TARN_MAX((size_t)BATCH_ROWS_MIN, TARN_MIN(share, (size_t)TARN_MERGE_BATCH_ROWS));
+    int batch_rows =
+        (int)TARN_MAX((size_t)BATCH_ROWS_MIN, TARN_MIN(share, (size_t)TARN_MERGE_BATCH_ROWS));
 
     for (size_t r = 0; r < section->run_count; r++)
         file_count += section->runs[r].file_count;
@@ -326,10 +334,14 @@ struct tarn_merge_input **tarn_merge__section_inputs(const struct tarn_merge_lay
                 bsearch(&run->files[f], all, n, sizeof *all, by_age);
             places[f] = (uint32_t)(found - all);
         }
-        *spec = (struct tarn_merge_run_spec){
-            .layout = layout, .files = run->files, .places = places, .file_count = run->file_count,
-            .columns = columns, .column_count = column_count, .with_system = true,
-            .batch_rows = batch_rows};
+        *spec = (struct tarn_merge_run_spec){.layout = layout,
+                                             .files = run->files,
+                                             .places = places,
+                                             .file_count = run->file_count,
+                                             .columns = columns,
+                                             .column_count = column_count,
+                                             .with_system = true,
+                                             .batch_rows = batch_rows};
         inputs[r] = tarn_merge__run_new(spec);
     }
     return inputs;

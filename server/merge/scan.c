@@ -16,10 +16,11 @@ struct scan {
     int64_t rows_left;
     struct tarn_merge_filter *filter; /* NULL: all rows */
 
-    int *columns, column_count;       /* of the schema: wanted, then the predicate's */
+    int *columns, column_count; /* of the schema: wanted, then the predicate's */
     int wanted_count;
     const struct tarn_type **types;
-    int *merge_columns, merge_count;  /* those, then key and sequence fields that aren't among them */
+    int *merge_columns,
+        merge_count; /* those, then key and sequence fields that aren't among them */
     struct tarn_merge_key_spec key, order;
     struct tarn_merge_tree_spec tree;
 
@@ -27,7 +28,7 @@ struct scan {
     struct tarn_arena *split_arena;
     struct tarn_merge_section *sections;
     size_t section_count, next_section;
-    struct tarn_source *current;      /* NULL: take the next */
+    struct tarn_source *current; /* NULL: take the next */
 };
 
 /* --- a run without a merge, as a source --- */
@@ -35,7 +36,7 @@ struct scan {
 struct raw {
     struct tarn_source source; /* first */
     struct tarn_merge_input *input;
-    int kind_column;           /* -1: no deletes are among the rows */
+    int kind_column; /* -1: no deletes are among the rows */
     int column_count;
     const struct tarn_type *const *types;
     struct tarn_merge_run_spec spec;
@@ -58,7 +59,8 @@ static struct tarn_status *drop_retracts(const struct raw *raw, struct tarn_batc
     return tarn_merge__gather_batch(&from, 1, NULL, raw->types, raw->column_count, &picks, batch);
 }
 
-static struct tarn_status *raw_next(struct tarn_source *self, struct tarn_op *op, struct tarn_batch **out)
+static struct tarn_status *raw_next(struct tarn_source *self, struct tarn_op *op,
+                                    struct tarn_batch **out)
 {
     struct raw *raw = (struct raw *)self;
     uint32_t place;
@@ -95,9 +97,12 @@ static struct tarn_source *raw_new(struct scan *scan, const struct tarn_manifest
     for (size_t i = 0; i < count; i++)
         deletes = deletes || may_hold_deletes(scan, files[i]);
     raw->source = (struct tarn_source){raw_next, raw_close};
-    raw->spec = (struct tarn_merge_run_spec){
-        .layout = &scan->layout, .files = files, .file_count = count,
-        .columns = scan->columns, .column_count = (size_t)scan->column_count, .with_system = deletes};
+    raw->spec = (struct tarn_merge_run_spec){.layout = &scan->layout,
+                                             .files = files,
+                                             .file_count = count,
+                                             .columns = scan->columns,
+                                             .column_count = (size_t)scan->column_count,
+                                             .with_system = deletes};
     raw->kind_column = deletes ? scan->column_count + 1 : -1;
     raw->column_count = scan->column_count;
     raw->types = scan->types;
@@ -156,7 +161,8 @@ static struct tarn_status *advance(struct scan *scan, struct tarn_op *op)
 /* --- rows out --- */
 
 /* The wanted columns of rows that pass, as many as are left. Consumes the batch; *out NULL: none. */
-static struct tarn_status *shape(struct scan *scan, struct tarn_batch *batch, struct tarn_batch **out)
+static struct tarn_status *shape(struct scan *scan, struct tarn_batch *batch,
+                                 struct tarn_batch **out)
 {
     TARN_OWN(tarn_batch_drop) struct tarn_batch *from = batch;
     TARN_OWN(tarn_merge__picks_drop) struct tarn_merge_picks picks = {0};
@@ -176,7 +182,8 @@ static struct tarn_status *shape(struct scan *scan, struct tarn_batch *batch, st
     return tarn_merge__gather_batch(&from, 1, NULL, scan->types, scan->wanted_count, &picks, out);
 }
 
-static struct tarn_status *scan_next(struct tarn_source *self, struct tarn_op *op, struct tarn_batch **out)
+static struct tarn_status *scan_next(struct tarn_source *self, struct tarn_op *op,
+                                     struct tarn_batch **out)
 {
     struct scan *scan = (struct scan *)self;
 
@@ -231,14 +238,16 @@ static void plan_columns(struct scan *scan, const struct tarn_scan_spec *spec)
 {
     const struct tarn_options *options = scan->layout.table->options;
     size_t most = spec->column_count + (size_t)scan->layout.column_count + 1;
-    int *places = tarn_arena_calloc(scan->arena, (size_t)scan->layout.column_count + 1, sizeof *places);
+    int *places =
+        tarn_arena_calloc(scan->arena, (size_t)scan->layout.column_count + 1, sizeof *places);
 
     scan->columns = tarn_arena_calloc(scan->arena, most, sizeof *scan->columns);
     for (size_t i = 0; i < spec->column_count; i++)
         scan->columns[scan->column_count++] = spec->columns[i];
     scan->wanted_count = scan->column_count;
     if (spec->where != NULL)
-        add_missing(scan->columns, &scan->column_count, spec->where->columns, spec->where->column_count);
+        add_missing(scan->columns, &scan->column_count, spec->where->columns,
+                    spec->where->column_count);
     scan->types = tarn_arena_calloc(scan->arena, most, sizeof *scan->types);
     for (int i = 0; i < scan->column_count; i++)
         scan->types[i] = scan->layout.types[scan->columns[i]];
@@ -247,7 +256,8 @@ static void plan_columns(struct scan *scan, const struct tarn_scan_spec *spec)
     scan->merge_count = scan->column_count;
     memcpy(scan->merge_columns, scan->columns, (size_t)scan->column_count * sizeof *scan->columns);
     if (scan->layout.keyed) {
-        add_missing(scan->merge_columns, &scan->merge_count, scan->layout.key_columns, scan->layout.key_count);
+        add_missing(scan->merge_columns, &scan->merge_count, scan->layout.key_columns,
+                    scan->layout.key_count);
         add_missing(scan->merge_columns, &scan->merge_count, options->sequence_columns,
                     options->sequence_column_count);
     }
@@ -258,14 +268,19 @@ static void plan_columns(struct scan *scan, const struct tarn_scan_spec *spec)
     if (!scan->layout.keyed)
         return;
     tarn_merge__layout_keys(&scan->layout, places, scan->arena, &scan->key, &scan->order);
-    int *identity = tarn_arena_calloc(scan->arena, (size_t)scan->column_count + 1, sizeof *identity);
+    int *identity =
+        tarn_arena_calloc(scan->arena, (size_t)scan->column_count + 1, sizeof *identity);
     for (int i = 0; i < scan->column_count; i++)
         identity[i] = i;
-    scan->tree = (struct tarn_merge_tree_spec){
-        .key = &scan->key, .order = &scan->order,
-        .sequence_column = scan->merge_count, .kind_column = scan->merge_count + 1,
-        .ignore_delete = options->ignore_delete, .drop_retract = true,
-        .columns = identity, .types = scan->types, .column_count = scan->column_count};
+    scan->tree = (struct tarn_merge_tree_spec){.key = &scan->key,
+                                               .order = &scan->order,
+                                               .sequence_column = scan->merge_count,
+                                               .kind_column = scan->merge_count + 1,
+                                               .ignore_delete = options->ignore_delete,
+                                               .drop_retract = true,
+                                               .columns = identity,
+                                               .types = scan->types,
+                                               .column_count = scan->column_count};
 }
 
 static struct tarn_status *check_spec(const struct scan *scan, const struct tarn_scan_spec *spec)

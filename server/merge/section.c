@@ -137,11 +137,10 @@ static void pack(const struct key *key, const struct bounds *all, size_t begin, 
     free(heap);
 }
 
-struct tarn_status *tarn_merge__sections(const struct tarn_type *const *key_types,
-                                         size_t key_count,
-                                         const struct tarn_manifest_entry *files,
-                                         size_t file_count, struct tarn_arena *arena,
-                                         struct tarn_merge_section **out, size_t *count)
+struct tarn_status *tarn_merge__sections(const struct tarn_type *const *key_types, size_t key_count,
+                                         const struct tarn_manifest_entry *files, size_t file_count,
+                                         struct tarn_arena *arena, struct tarn_merge_section **out,
+                                         size_t *count)
 {
     struct key key = {key_types, key_count};
     struct bounds *all = NULL;
@@ -153,7 +152,8 @@ struct tarn_status *tarn_merge__sections(const struct tarn_type *const *key_type
         qsort_r(all, file_count, sizeof *all, by_bounds, &key);
     for (size_t begin = 0, end; begin < file_count; begin = end) {
         const struct tarn_value *max = all[begin].max;
-        for (end = begin + 1; end < file_count && compare_keys(&key, all[end].min, max) <= 0; end++) {
+        for (end = begin + 1; end < file_count && compare_keys(&key, all[end].min, max) <= 0;
+             end++) {
             if (compare_keys(&key, all[end].max, max) > 0)
                 max = all[end].max;
         }

@@ -138,11 +138,13 @@ static void put_array(const struct tarn_type *type, const struct ArrowArray *a, 
     }
     case TARN_TYPE_ROW:
         for (size_t i = 0; i < type->field_count; i++)
-            put_array(type->fields[i].type, a->children[i], begin + a->children[i]->offset, count, out);
+            put_array(type->fields[i].type, a->children[i], begin + a->children[i]->offset, count,
+                      out);
         return;
     default:
         if (count > 0)
-            tarn_buf_add(out, (const uint8_t *)a->buffers[1] + begin * width, (size_t)(count * width));
+            tarn_buf_add(out, (const uint8_t *)a->buffers[1] + begin * width,
+                         (size_t)(count * width));
         return;
     }
 }
@@ -249,8 +251,8 @@ static struct tarn_status *take_offsets(struct rest *rest, struct ArrowArray *ar
 }
 
 /* *out is made in any case; the caller releases it. */
-static struct tarn_status *take_array(const struct tarn_type *type, struct rest *rest, int64_t count,
-                                      struct ArrowArray *out)
+static struct tarn_status *take_array(const struct tarn_type *type, struct rest *rest,
+                                      int64_t count, struct ArrowArray *out)
 {
     static const struct tarn_type count_type = {.id = TARN_TYPE_INT};
     int width = tarn_merge__type_width(type);
@@ -349,7 +351,8 @@ static struct tarn_status *reader_next(struct tarn_merge_input *self, struct tar
     if (reader->at == reader->end)
         return TARN_OK;
     TARN_TRY(read_fully(spill->fd, head, sizeof head, reader->at));
-    if (head[0] < HEAD_SIZE || head[0] > reader->end - reader->at || head[1] < 1 || head[1] > INT32_MAX)
+    if (head[0] < HEAD_SIZE || head[0] > reader->end - reader->at || head[1] < 1 ||
+        head[1] > INT32_MAX)
         return tarn_status_new(TARN_IO_ERROR, "the spill file is damaged");
 
     TARN_OWN(tarn_free_drop) uint8_t *block = tarn_alloc((size_t)head[0]);

@@ -16,7 +16,7 @@
 
 struct chunk {
     int ref_count;
-    int32_t live;  /* index among the tree's live chunks; -1: not there */
+    int32_t live; /* index among the tree's live chunks; -1: not there */
     uint32_t place, row_count;
     struct tarn_batch *batch;
     struct tarn_merge_keys keys, order;
@@ -34,8 +34,8 @@ struct tree {
     struct tarn_source source; /* first */
     const struct tarn_merge_tree_spec *spec;
     struct cursor *cursors;
-    uint64_t *heads;     /* prefix of each cursor's row; UINT64_MAX at the end */
-    uint32_t *nodes;     /* losers; [0] the winner */
+    uint64_t *heads; /* prefix of each cursor's row; UINT64_MAX at the end */
+    uint32_t *nodes; /* losers; [0] the winner */
     uint32_t input_count;
     bool started;
     struct chunk **live; /* what picks name; refs */
@@ -43,7 +43,7 @@ struct tree {
     struct tarn_merge_picks picks;
     struct chunk *pending; /* the last key's best record so far: among the live; NULL: none */
     uint32_t pending_row;
-    int64_t batch_rows;    /* of output; less where rows are wide */
+    int64_t batch_rows; /* of output; less where rows are wide */
 };
 
 /* --- chunks --- */
@@ -88,8 +88,8 @@ static struct tarn_status *read_system_columns(const struct tarn_merge_tree_spec
 static struct tarn_status *check_order(const struct chunk *before, const struct chunk *chunk)
 {
     const struct tarn_merge_keys *keys = &chunk->keys;
-    bool ordered = before == NULL || tarn_merge__keys_compare(&before->keys, before->row_count - 1,
-                                                              keys, 0) <= 0;
+    bool ordered = before == NULL ||
+                   tarn_merge__keys_compare(&before->keys, before->row_count - 1, keys, 0) <= 0;
 
     for (uint32_t i = 1; i < chunk->row_count && ordered; i++) {
         ordered = keys->prefix[i - 1] < keys->prefix[i] ||
@@ -209,7 +209,8 @@ static struct tarn_status *start(struct tree *tree, struct tarn_op *op)
         if (chunk != NULL)
             row_size = TARN_MAX(row_size, tarn_batch_size(chunk->batch) / chunk->row_count);
     }
-    tree->batch_rows = TARN_MAX(1, TARN_MIN(TARN_MERGE_BATCH_ROWS, TARN_MERGE_BATCH_BYTES / row_size));
+    tree->batch_rows =
+        TARN_MAX(1, TARN_MIN(TARN_MERGE_BATCH_ROWS, TARN_MERGE_BATCH_BYTES / row_size));
     if (tree->input_count == 1) { /* its rival is a cursor beyond the last, which is at its end */
         tree->nodes[0] = 0;
         tree->nodes[1] = 1;
@@ -245,7 +246,8 @@ static bool supersedes(const struct tarn_merge_tree_spec *spec, const struct chu
     }
     if (a->sequence[i] != b->sequence[j])
         return a->sequence[i] < b->sequence[j];
-    bool retract_a = tarn_merge__is_retract(a->kind[i]), retract_b = tarn_merge__is_retract(b->kind[j]);
+    bool retract_a = tarn_merge__is_retract(a->kind[i]),
+         retract_b = tarn_merge__is_retract(b->kind[j]);
     if (retract_a != retract_b)
         return retract_a;
     return a->place <= b->place;
@@ -255,8 +257,8 @@ static inline void emit_pending(struct tree *tree)
 {
     struct chunk *chunk = tree->pending;
 
-    if (chunk != NULL && !(tree->spec->drop_retract &&
-                           tarn_merge__is_retract(chunk->kind[tree->pending_row])))
+    if (chunk != NULL &&
+        !(tree->spec->drop_retract && tarn_merge__is_retract(chunk->kind[tree->pending_row])))
         tarn_merge__picks_add(&tree->picks, (uint32_t)chunk->live, tree->pending_row, 1);
 }
 
@@ -330,9 +332,9 @@ static struct tarn_status *gather_picks(struct tree *tree, struct tarn_batch **o
 
     for (size_t i = 0; i < tree->live_count; i++)
         batches[i] = tree->live[i]->batch;
-    struct tarn_status *s = tarn_merge__gather_batch(batches, tree->live_count, spec->columns,
-                                                     spec->types, spec->column_count,
-                                                     &tree->picks, out);
+    struct tarn_status *s =
+        tarn_merge__gather_batch(batches, tree->live_count, spec->columns, spec->types,
+                                 spec->column_count, &tree->picks, out);
     free(batches);
     clear_picks(tree);
     return s;

@@ -14,14 +14,16 @@
  */
 #include "merge/internal.h"
 
-#define SPILL_RUNS_MAX 64      /* then they are written as files, so that a merge stays narrow */
-#define OPEN_FILES_MAX 16      /* append tables: with more buckets, files end with each flush */
-#define STREAM_BUFFER ((int64_t)12 << 20) /* rows in key order: held so long before they are written */
-#define APPEND_BUFFER ((int64_t)32 << 20) /* nothing is gained by keeping more rows that aren't sorted */
-#define ROW_OVERHEAD 48        /* of sorting: place, item twice, prefix */
+#define SPILL_RUNS_MAX 64 /* then they are written as files, so that a merge stays narrow */
+#define OPEN_FILES_MAX 16 /* append tables: with more buckets, files end with each flush */
+#define STREAM_BUFFER                                                                              \
+    ((int64_t)12 << 20) /* rows in key order: held so long before they are written */
+#define APPEND_BUFFER                                                                              \
+    ((int64_t)32 << 20) /* nothing is gained by keeping more rows that aren't sorted */
+#define ROW_OVERHEAD 48 /* of sorting: place, item twice, prefix */
 
 struct bucket {
-    uint64_t *rows;            /* chunk << 32 | row, in order of arrival */
+    uint64_t *rows; /* chunk << 32 | row, in order of arrival */
     size_t row_count, row_capacity;
     struct tarn_merge_segment *spills;
     size_t spill_count, spill_capacity;
@@ -35,12 +37,12 @@ struct tarn_table_writer {
     struct tarn_arena *arena;
     struct tarn_merge_key_spec key, order;
     struct tarn_merge_assign *assign;
-    struct bucket *buckets;       /* by target */
+    struct bucket *buckets; /* by target */
     size_t bucket_count, bucket_capacity;
     struct tarn_batch **chunks;
     size_t chunk_count, chunk_capacity;
     int64_t held_bytes, held_rows;
-    uint32_t *targets;            /* of a batch's rows */
+    uint32_t *targets; /* of a batch's rows */
     size_t target_capacity;
     struct tarn_merge_spill *spill;
     struct tarn_merge_order in_order;
@@ -58,13 +60,16 @@ static struct tarn_status *check_table(const struct tarn_merge_layout *layout,
 
     TARN_TRY(tarn_options_check_write(options));
     if (!tarn_slice_is(options->file_format, "parquet"))
-        return tarn_status_new(TARN_UNSUPPORTED_FEATURE, "file.format = %.*s: only parquet is written",
+        return tarn_status_new(TARN_UNSUPPORTED_FEATURE,
+                               "file.format = %.*s: only parquet is written",
                                TARN_SLICE_ARG(options->file_format));
     if (options->bucket < 1 && (layout->keyed || options->bucket != -1))
         return tarn_status_new(TARN_UNSUPPORTED_FEATURE,
-                               "bucket = %" PRId32 ": only fixed buckets are written here", options->bucket);
+                               "bucket = %" PRId32 ": only fixed buckets are written here",
+                               options->bucket);
     if (layout->keyed && options->merge_engine != TARN_MERGE_DEDUPLICATE)
-        return tarn_status_new(TARN_UNSUPPORTED_FEATURE, "merge-engine: only deduplicate is written here");
+        return tarn_status_new(TARN_UNSUPPORTED_FEATURE,
+                               "merge-engine: only deduplicate is written here");
     tarn_assert(spec->sequence != NULL || options->bucket == -1);
     return TARN_OK;
 }
@@ -104,8 +109,9 @@ static struct tarn_status *kind_of_text(struct tarn_slice text, int64_t row, int
             return TARN_OK;
         }
     }
-    return tarn_status_new(TARN_VALUE_INVALID, "row %" PRId64 ": row kind \"%.*s\" is none of +I, -U, +U, -D",
-                           row + 1, TARN_SLICE_ARG(text));
+    return tarn_status_new(TARN_VALUE_INVALID,
+                           "row %" PRId64 ": row kind \"%.*s\" is none of +I, -U, +U, -D", row + 1,
+                           TARN_SLICE_ARG(text));
 }
 
 /* The kinds of a batch's rows: the batch's own, or those of column rowkind.field. */
@@ -119,22 +125,26 @@ static struct tarn_status *read_kinds(const struct tarn_table_writer *writer,
     for (int64_t i = 0; i < batch->row_count; i++) {
         if (column >= 0) {
             struct tarn_value v;
-            tarn_column_value(tarn_batch_column(batch, column), writer->layout.types[column], i, &v);
+            tarn_column_value(tarn_batch_column(batch, column), writer->layout.types[column], i,
+                              &v);
             if (v.is_null)
-                return tarn_status_new(TARN_VALUE_INVALID, "row %" PRId64 ": the row kind is null", i + 1);
+                return tarn_status_new(TARN_VALUE_INVALID, "row %" PRId64 ": the row kind is null",
+                                       i + 1);
             TARN_TRY(kind_of_text(v.bytes, i, &kinds[i]));
         } else {
             kinds[i] = ((const int8_t *)a->buffers[1])[a->offset + i];
         }
         if (kinds[i] < 0 || kinds[i] > 3 || tarn_column_is_null(a, i))
-            return tarn_status_new(TARN_VALUE_INVALID, "row %" PRId64 ": row kind %d", i + 1, kinds[i]);
+            return tarn_status_new(TARN_VALUE_INVALID, "row %" PRId64 ": row kind %d", i + 1,
+                                   kinds[i]);
     }
     const struct tarn_options *options = writer->layout.table->options;
     for (int64_t i = 0; i < batch->row_count && append; i++) {
         bool dropped = options->ignore_delete || (options->ignore_update_before && kinds[i] == 1);
         if (tarn_merge__is_retract(kinds[i]) && !dropped)
             return tarn_status_new(TARN_VALUE_INVALID,
-                                   "row %" PRId64 " is a delete: the table has no primary key", i + 1);
+                                   "row %" PRId64 " is a delete: the table has no primary key",
+                                   i + 1);
     }
     return TARN_OK;
 }
@@ -164,15 +174,16 @@ static struct tarn_status *check_nulls(const struct tarn_merge_layout *layout,
         if (!tarn_column_is_null(a, i))
             continue;
         if (!tarn_merge__is_retract(kinds[i]) || !may_lack(layout, column))
-            return tarn_status_new(TARN_VALUE_INVALID, "row %" PRId64 ": column %.*s is NOT NULL", i + 1,
-                                   TARN_SLICE_ARG(field->name));
+            return tarn_status_new(TARN_VALUE_INVALID, "row %" PRId64 ": column %.*s is NOT NULL",
+                                   i + 1, TARN_SLICE_ARG(field->name));
         *patch = true;
     }
     return TARN_OK;
 }
 
 /* A fresh column in which rows that are null have zeros or nothing. */
-static void without_nulls(const struct tarn_type *type, const struct ArrowArray *a, struct ArrowArray *out)
+static void without_nulls(const struct tarn_type *type, const struct ArrowArray *a,
+                          struct ArrowArray *out)
 {
     int width = tarn_merge__type_width(type);
     int64_t n = a->length;
@@ -228,7 +239,8 @@ static struct tarn_status *adopt(const struct tarn_table_writer *writer, struct 
         bool patch;
         s = check_nulls(layout, batch, kinds, i, &patch);
         if (s == TARN_OK && patch && tarn_type_is_nested(type))
-            s = tarn_status_new(TARN_UNSUPPORTED_FEATURE, "deletes without a value for column %.*s, which "
+            s = tarn_status_new(TARN_UNSUPPORTED_FEATURE,
+                                "deletes without a value for column %.*s, which "
                                 "is nested and NOT NULL",
                                 TARN_SLICE_ARG(layout->table->schema->fields[i].name));
         if (s != TARN_OK)
@@ -236,7 +248,8 @@ static struct tarn_status *adopt(const struct tarn_table_writer *writer, struct 
         if (patch)
             without_nulls(type, tarn_batch_column(batch, i), top.children[i]);
         else
-            tarn_merge__array_share(tarn_batch_column(batch, i), batch, 0, batch->row_count, top.children[i]);
+            tarn_merge__array_share(tarn_batch_column(batch, i), batch, 0, batch->row_count,
+                                    top.children[i]);
         changed = changed || patch;
     }
     if (s != TARN_OK || !changed) {
@@ -269,7 +282,8 @@ static void forget_chunks(struct tarn_table_writer *writer)
 static int64_t batch_rows(const struct tarn_table_writer *writer)
 {
     int64_t row_size = writer->held_rows == 0 ? 1 : writer->held_bytes / writer->held_rows + 1;
-    return TARN_MAX(INT64_C(1), TARN_MIN((int64_t)TARN_MERGE_BATCH_ROWS, TARN_MERGE_BATCH_BYTES / row_size));
+    return TARN_MAX(INT64_C(1),
+                    TARN_MIN((int64_t)TARN_MERGE_BATCH_ROWS, TARN_MERGE_BATCH_BYTES / row_size));
 }
 
 static struct tarn_status *ask_sequence(struct tarn_table_writer *writer, struct tarn_op *op,
@@ -314,7 +328,8 @@ static void chunk_keys_drop(struct chunk_keys *all)
     *all = (struct chunk_keys){0};
 }
 
-static struct tarn_status *build_keys(const struct tarn_table_writer *writer, struct chunk_keys *all)
+static struct tarn_status *build_keys(const struct tarn_table_writer *writer,
+                                      struct chunk_keys *all)
 {
     all->keys = tarn_calloc(writer->chunk_count + 1, sizeof *all->keys);
     if (writer->order.column_count > 0)
@@ -331,7 +346,8 @@ static struct tarn_status *build_keys(const struct tarn_table_writer *writer, st
 /* The bucket's rows in memory, sorted. `spec` outlives the input. */
 static struct tarn_status *sort_bucket(struct tarn_table_writer *writer, struct tarn_op *op,
                                        const struct chunk_keys *all, uint32_t target,
-                                       struct tarn_merge_buffer_spec *spec, struct tarn_merge_input **out)
+                                       struct tarn_merge_buffer_spec *spec,
+                                       struct tarn_merge_input **out)
 {
     const struct bucket *bucket = &writer->buckets[target];
     int64_t first = 0;
@@ -407,9 +423,13 @@ static struct tarn_status *merge_spills(struct tarn_table_writer *writer, struct
     for (int i = 0; i < n; i++)
         columns[i] = i;
     struct tarn_merge_tree_spec spec = {
-        .key = &writer->key, .order = &writer->order,
-        .sequence_column = layout->column_count, .kind_column = layout->column_count + 1,
-        .columns = columns, .types = layout->types, .column_count = n,
+        .key = &writer->key,
+        .order = &writer->order,
+        .sequence_column = layout->column_count,
+        .kind_column = layout->column_count + 1,
+        .columns = columns,
+        .types = layout->types,
+        .column_count = n,
     };
     for (size_t i = 0; i < bucket->spill_count; i++)
         inputs[count++] = tarn_merge__spill_read(writer->spill, bucket->spills[i], (uint32_t)i);
@@ -539,7 +559,8 @@ static struct tarn_status *append_bucket(struct tarn_table_writer *writer, struc
         end = TARN_MIN(bucket->row_count, begin + most);
         tarn_merge__picks_clear(picks);
         for (size_t i = begin; i < end; i++)
-            tarn_merge__picks_add(picks, (uint32_t)(bucket->rows[i] >> 32), (uint32_t)bucket->rows[i], 1);
+            tarn_merge__picks_add(picks, (uint32_t)(bucket->rows[i] >> 32),
+                                  (uint32_t)bucket->rows[i], 1);
         TARN_TRY(tarn_merge__gather_batch(writer->chunks, writer->chunk_count, NULL, layout->types,
                                           layout->column_count, picks, &batch));
         TARN_TRY(tarn_merge__roll_add(bucket->roll, op, batch, first + (int64_t)begin));
@@ -547,7 +568,8 @@ static struct tarn_status *append_bucket(struct tarn_table_writer *writer, struc
     return TARN_OK;
 }
 
-static struct tarn_status *append_all(struct tarn_table_writer *writer, struct tarn_op *op, bool last)
+static struct tarn_status *append_all(struct tarn_table_writer *writer, struct tarn_op *op,
+                                      bool last)
 {
     TARN_OWN(tarn_merge__picks_drop) struct tarn_merge_picks picks = {0};
 
@@ -594,7 +616,8 @@ static struct tarn_status *add_batch(struct tarn_table_writer *writer, struct ta
                                          : TARN_MIN(writer->spec.buffer_size, APPEND_BUFFER);
 
     if (batch->column_count != writer->layout.column_count + 1)
-        return tarn_status_new(TARN_INVALID_ARGUMENT, "%d columns were given, expected %d and row kinds",
+        return tarn_status_new(TARN_INVALID_ARGUMENT,
+                               "%d columns were given, expected %d and row kinds",
                                batch->column_count, writer->layout.column_count);
     TARN_TRY(tarn_op_check(op));
     TARN_TRY(read_kinds(writer, batch, kinds));
@@ -709,7 +732,8 @@ void tarn_table_writer_free(struct tarn_table_writer *writer)
 }
 
 /* Is the file taken away in the same list? Then it was only moved to another level, and stays. */
-static bool is_moved(const struct tarn_manifest_entry *entries, size_t count, struct tarn_slice name)
+static bool is_moved(const struct tarn_manifest_entry *entries, size_t count,
+                     struct tarn_slice name)
 {
     for (size_t i = 0; i < count; i++) {
         if (entries[i].kind == TARN_ENTRY_DELETE && tarn_slice_equal(entries[i].file.name, name))
@@ -727,8 +751,8 @@ void tarn_merge_remove_files(struct tarn_op *op, const struct tarn_merge_table *
         const char *key = NULL;
         if (entries[i].kind != TARN_ENTRY_ADD || is_moved(entries, count, entries[i].file.name))
             continue;
-        struct tarn_status *s = tarn_merge__file_key(&layout, entries[i].partition, entries[i].bucket,
-                                                     &entries[i].file, op->arena, &key);
+        struct tarn_status *s = tarn_merge__file_key(
+            &layout, entries[i].partition, entries[i].bucket, &entries[i].file, op->arena, &key);
         if (s == TARN_OK)
             s = tarn_store_remove(table->store, op, key);
         tarn_status_free(s); /* what can't be removed now is an orphan, and removed as one */

@@ -14,10 +14,10 @@
 
 struct tarn_pending_commit {
     struct tarn_pending_commit *next;
-    struct tarn_op *op;                 /* the caller's, asked whether it still wants this; it waits at `done` */
+    struct tarn_op *op; /* the caller's, asked whether it still wants this; it waits at `done` */
     const struct tarn_commit *commit;
     struct tarn_commit_result *result;
-    struct tarn_status *status;         /* set by the mailbox, consumed by the caller */
+    struct tarn_status *status; /* set by the mailbox, consumed by the caller */
     struct tarn_gate *done;
 };
 
@@ -32,7 +32,7 @@ struct part {
     struct tarn_manifest_file *manifests; /* base ++ delta of the new snapshot */
     size_t manifest_count;
     struct tarn_written written;
-    struct tarn_arena *arena;           /* of the new head */
+    struct tarn_arena *arena; /* of the new head */
 };
 
 static void part_fini(struct part *part)
@@ -50,10 +50,12 @@ static struct tarn_status *check_seen(struct tarn_table *table, const struct tar
     if (commit->identifier == TARN_COMMIT_IDENTIFIER_BATCH)
         return TARN_OK;
     int64_t last;
-    TARN_TRY(tarn_table__receipt_find(table, commit->user, commit->identifier, kind, snapshot_id, &last));
+    TARN_TRY(tarn_table__receipt_find(table, commit->user, commit->identifier, kind, snapshot_id,
+                                      &last));
     if (*snapshot_id == 0 && last != TARN_SNAPSHOT_NONE && commit->identifier < last)
         return tarn_status_new(TARN_COMMIT_IDENTIFIER_STALE,
-                               "identifier %" PRId64 " of user %.*s never landed in table %s, but %" PRId64 " has",
+                               "identifier %" PRId64
+                               " of user %.*s never landed in table %s, but %" PRId64 " has",
                                commit->identifier, TARN_SLICE_ARG(commit->user), table->name, last);
     return TARN_OK;
 }
@@ -73,17 +75,21 @@ static struct tarn_status *inherited_statistics(struct tarn_table *table, struct
 {
     /* Statistics are of the schema they were made under; a later schema drops them. */
     const struct tarn_snapshot *last = &table->head->snapshot;
-    *out = table->head->id != 0 && last->schema_id == table->view->view.schema.id ? last->statistics
-                                                                                  : tarn_slice_str(NULL);
+    *out = table->head->id != 0 && last->schema_id == table->view->view.schema.id
+               ? last->statistics
+               : tarn_slice_str(NULL);
     return TARN_OK;
 }
 
-static struct tarn_status *fill_snapshot(struct tarn_op *op, struct tarn_table *table, struct part *part)
+static struct tarn_status *fill_snapshot(struct tarn_op *op, struct tarn_table *table,
+                                         struct part *part)
 {
     const struct tarn_head *head = table->head;
     const struct tarn_snapshot *last = &head->snapshot;
     struct tarn_snapshot *s = &part->snapshot;
-    int64_t total = head->id == 0 || last->total_record_count == TARN_SNAPSHOT_NONE ? 0 : last->total_record_count;
+    int64_t total = head->id == 0 || last->total_record_count == TARN_SNAPSHOT_NONE
+                        ? 0
+                        : last->total_record_count;
     char uuid[TARN_UUID_SIZE];
     tarn_uuid_random(uuid);
     s->version = 3;
@@ -105,11 +111,13 @@ static struct tarn_status *fill_snapshot(struct tarn_op *op, struct tarn_table *
         s->watermark = TARN_MAX(s->watermark, part->commit->watermark);
     s->properties = part->commit->properties;
     s->property_count = part->commit->property_count;
-    s->next_row_id = head->id == 0 || last->next_row_id == TARN_SNAPSHOT_NONE ? 0 : last->next_row_id;
+    s->next_row_id =
+        head->id == 0 || last->next_row_id == TARN_SNAPSHOT_NONE ? 0 : last->next_row_id;
     return inherited_statistics(table, &s->statistics);
 }
 
-static struct tarn_status *write_manifests(struct tarn_op *op, struct tarn_table *table, struct part *part)
+static struct tarn_status *write_manifests(struct tarn_op *op, struct tarn_table *table,
+                                           struct part *part)
 {
     struct tarn_manifest_file *base, *delta;
     size_t base_count, delta_count;
@@ -118,11 +126,13 @@ static struct tarn_status *write_manifests(struct tarn_op *op, struct tarn_table
     TARN_TRY(tarn_table__merge_base(op, table, table->head, &base, &base_count, &part->written));
     TARN_TRY(tarn_table__write_list(op, table, base, base_count, &part->snapshot.base_list,
                                     &part->snapshot.base_list_size, &part->written));
-    TARN_TRY(tarn_table__write_manifests(op, table, part->entries, part->count, &delta, &delta_count, &part->written));
+    TARN_TRY(tarn_table__write_manifests(op, table, part->entries, part->count, &delta,
+                                         &delta_count, &part->written));
     TARN_TRY(tarn_table__write_list(op, table, delta, delta_count, &part->snapshot.delta_list,
                                     &part->snapshot.delta_list_size, &part->written));
     part->manifest_count = base_count + delta_count;
-    part->manifests = tarn_arena_calloc(op->arena, part->manifest_count + 1, sizeof *part->manifests);
+    part->manifests =
+        tarn_arena_calloc(op->arena, part->manifest_count + 1, sizeof *part->manifests);
     if (base_count > 0)
         memcpy(part->manifests, base, base_count * sizeof *base);
     if (delta_count > 0)
@@ -147,7 +157,8 @@ static struct tarn_status *check_ground(struct tarn_op *op, struct tarn_table *t
     if (table->head->id == 0)
         return TARN_OK;
     TARN_OWN(tarn_buf_drop) struct tarn_buf bytes = {0};
-    struct tarn_status *s = tarn_store_get(table->env->store, op, snapshot_key(op, table, table->head->id), &bytes);
+    struct tarn_status *s =
+        tarn_store_get(table->env->store, op, snapshot_key(op, table, table->head->id), &bytes);
     if (tarn_status_reason(s) == TARN_OBJECT_NOT_FOUND) {
         tarn_status_free(s);
         *stands = false;
@@ -159,11 +170,12 @@ static struct tarn_status *check_ground(struct tarn_op *op, struct tarn_table *t
 }
 
 /* Is what lies at N the bytes of this attempt? */
-static struct tarn_status *read_back(struct tarn_op *op, struct tarn_table *table, int64_t id, struct tarn_slice json,
-                                     bool *found, bool *ours)
+static struct tarn_status *read_back(struct tarn_op *op, struct tarn_table *table, int64_t id,
+                                     struct tarn_slice json, bool *found, bool *ours)
 {
     TARN_OWN(tarn_buf_drop) struct tarn_buf bytes = {0};
-    struct tarn_status *s = tarn_store_get(table->env->store, op, snapshot_key(op, table, id), &bytes);
+    struct tarn_status *s =
+        tarn_store_get(table->env->store, op, snapshot_key(op, table, id), &bytes);
     *found = *ours = false;
     if (tarn_status_reason(s) == TARN_OBJECT_NOT_FOUND) {
         tarn_status_free(s);
@@ -207,8 +219,8 @@ static struct tarn_status *put_until_known(struct tarn_op *op, struct tarn_table
     bool first = true;
     for (int64_t wait = 10;; wait = TARN_MIN(wait * 2, (int64_t)1000)) {
         bool created, found = false, ours = false;
-        struct tarn_status *s =
-            tarn_store_put_if_absent(table->env->store, op, snapshot_key(op, table, id), json, &created);
+        struct tarn_status *s = tarn_store_put_if_absent(
+            table->env->store, op, snapshot_key(op, table, id), json, &created);
         if (s == TARN_OK && created) {
             *out = CLAIM_MADE;
             return TARN_OK;
@@ -242,8 +254,9 @@ static void keep_open(struct tarn_table *table, int64_t id, struct tarn_slice js
 
 static struct tarn_status *unknown_status(struct tarn_table *table, int64_t id)
 {
-    return tarn_status_new(TARN_OUTCOME_UNKNOWN,
-                           "the store did not say whether snapshot %" PRId64 " of table %s was made", id, table->name);
+    return tarn_status_new(
+        TARN_OUTCOME_UNKNOWN,
+        "the store did not say whether snapshot %" PRId64 " of table %s was made", id, table->name);
 }
 
 /* I5: an open attempt is settled first. Afterwards the slot N is filled, by it or by another. */
@@ -255,23 +268,26 @@ static struct tarn_status *settle(struct tarn_op *op, struct tarn_table *table)
     int64_t id = table->attempt.snapshot_id;
     TARN_TRY(put_until_known(op, table, id, tarn_buf_slice(&table->attempt.json), &claim));
     if (claim == CLAIM_UNKNOWN)
-        return tarn_status_new(TARN_STORE_UNAVAILABLE,
-                               "table %s takes no commit before the store says what became of snapshot %" PRId64,
-                               table->name, id);
+        return tarn_status_new(
+            TARN_STORE_UNAVAILABLE,
+            "table %s takes no commit before the store says what became of snapshot %" PRId64,
+            table->name, id);
     table->attempt.open = false;
-    tarn_log(op, TARN_WARN, "commit.settled", "table=%s snapshot=%" PRId64 " landed=%d", table->name, id,
-             claim == CLAIM_MADE);
+    tarn_log(op, TARN_WARN, "commit.settled", "table=%s snapshot=%" PRId64 " landed=%d",
+             table->name, id, claim == CLAIM_MADE);
     return tarn_table__refresh(op, table);
 }
 
 /* The put took long: N-1 may have been rolled back or expired away meanwhile. Nobody was told of N yet, so it
  * is taken back, unless another writer already stands on it. */
-static struct tarn_status *look_back(struct tarn_op *op, struct tarn_table *table, struct part *part, enum claim *out)
+static struct tarn_status *look_back(struct tarn_op *op, struct tarn_table *table,
+                                     struct part *part, enum claim *out)
 {
     bool stands = false, followed = false;
     struct tarn_status *s = check_ground(op, table, &stands);
     if (s == TARN_OK && !stands)
-        s = tarn_store_stat(table->env->store, op, snapshot_key(op, table, part->snapshot.id + 1), &followed, NULL);
+        s = tarn_store_stat(table->env->store, op, snapshot_key(op, table, part->snapshot.id + 1),
+                            &followed, NULL);
     if (s == TARN_OK && !stands && !followed) {
         s = tarn_store_remove(table->env->store, op, snapshot_key(op, table, part->snapshot.id));
         *out = CLAIM_TAKEN;
@@ -283,8 +299,8 @@ static struct tarn_status *look_back(struct tarn_op *op, struct tarn_table *tabl
     return unknown_status(table, part->snapshot.id);
 }
 
-static struct tarn_status *claim_snapshot(struct tarn_op *op, struct tarn_table *table, struct part *part,
-                                          enum claim *out)
+static struct tarn_status *claim_snapshot(struct tarn_op *op, struct tarn_table *table,
+                                          struct part *part, enum claim *out)
 {
     bool stands;
     TARN_TRY(check_ground(op, table, &stands));
@@ -310,7 +326,8 @@ static void write_hint(struct tarn_op *op, struct tarn_table *table, const char 
     snprintf(text, sizeof text, "%" PRId64, id);
     /* A hint never makes a commit fail. */
     tarn_log_status(op, TARN_WARN, "commit.hint_failed",
-                    tarn_store_put(table->env->store, op, tarn_table__key(op, table, "snapshot/%s", name),
+                    tarn_store_put(table->env->store, op,
+                                   tarn_table__key(op, table, "snapshot/%s", name),
                                    tarn_slice_str(text)));
 }
 
@@ -344,11 +361,13 @@ static struct tarn_status *advance_head(struct tarn_table *table, struct part *p
         return s;
     }
     head->manifest_count = part->manifest_count;
-    head->manifests = tarn_arena_calloc(head->arena, part->manifest_count + 1, sizeof *head->manifests);
+    head->manifests =
+        tarn_arena_calloc(head->arena, part->manifest_count + 1, sizeof *head->manifests);
     for (size_t i = 0; i < part->manifest_count; i++) {
         head->manifests[i] = part->manifests[i];
         head->manifests[i].name = keep(head->arena, part->manifests[i].name);
-        head->manifests[i].partition_stats = keep_stats(head->arena, &part->manifests[i].partition_stats);
+        head->manifests[i].partition_stats =
+            keep_stats(head->arena, &part->manifests[i].partition_stats);
     }
     head->manifests_known = true;
     tarn_head_free(table->head);
@@ -359,8 +378,8 @@ static struct tarn_status *advance_head(struct tarn_table *table, struct part *p
 static struct tarn_status *publish(struct tarn_op *op, struct tarn_table *table, struct part *part)
 {
     /* From here the commit has happened: what fails below is caught up by the next look, never told as failure. */
-    struct tarn_status *s = tarn_table__index_add(op, table, &part->snapshot, tarn_buf_slice(&part->json),
-                                                  part->entries, part->count);
+    struct tarn_status *s = tarn_table__index_add(
+        op, table, &part->snapshot, tarn_buf_slice(&part->json), part->entries, part->count);
     if (s == TARN_OK)
         s = advance_head(table, part);
     if (s == TARN_OK)
@@ -376,10 +395,11 @@ static struct tarn_status *publish(struct tarn_op *op, struct tarn_table *table,
     write_hint(op, table, "LATEST", part->snapshot.id);
     tarn_metric_add(TARN_M_COMMITS, tarn_commit_kind_name(part->kind), 1);
     tarn_log(op, TARN_INFO, "table.commit",
-             "table=%s snapshot=%" PRId64 " kind=%s user=%s identifier=%" PRId64 " entries=%zu records=%" PRId64,
+             "table=%s snapshot=%" PRId64 " kind=%s user=%s identifier=%" PRId64
+             " entries=%zu records=%" PRId64,
              table->name, part->snapshot.id, tarn_commit_kind_name(part->kind),
-             tarn_log_quote(op, tarn_arena_str(op->arena, part->commit->user)), part->commit->identifier, part->count,
-             part->snapshot.delta_record_count);
+             tarn_log_quote(op, tarn_arena_str(op->arena, part->commit->user)),
+             part->commit->identifier, part->count, part->snapshot.delta_record_count);
     if (table->env->committed != NULL)
         table->env->committed(table->env->committed_arg, table, part->snapshot.id);
     return TARN_OK;
@@ -387,7 +407,8 @@ static struct tarn_status *publish(struct tarn_op *op, struct tarn_table *table,
 
 /* --- one part, to its end --- */
 
-static void copy_entries(struct tarn_op *op, struct part *part, const struct tarn_manifest_entry *entries, size_t count)
+static void copy_entries(struct tarn_op *op, struct part *part,
+                         const struct tarn_manifest_entry *entries, size_t count)
 {
     part->entries = tarn_arena_calloc(op->arena, count + 1, sizeof *part->entries);
     if (count > 0)
@@ -401,34 +422,40 @@ static struct tarn_status *ensure_head(struct tarn_op *op, struct tarn_table *ta
 }
 
 /* Every entry names where it belongs in a way this table can have. */
-static struct tarn_status *check_entries(struct tarn_table *table, const struct tarn_manifest_entry *entries,
-                                         size_t count)
+static struct tarn_status *check_entries(struct tarn_table *table,
+                                         const struct tarn_manifest_entry *entries, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         const struct tarn_data_file *f = &entries[i].file;
         if (f->name.size == 0 || memchr(f->name.data, '/', f->name.size) != NULL)
-            return tarn_status_new(TARN_INVALID_ARGUMENT, "\"%.*s\" is no name of a data file", TARN_SLICE_ARG(f->name));
+            return tarn_status_new(TARN_INVALID_ARGUMENT, "\"%.*s\" is no name of a data file",
+                                   TARN_SLICE_ARG(f->name));
         if (f->row_count < 0 || f->size < 0 || f->level < 0)
-            return tarn_status_new(TARN_INVALID_ARGUMENT, "file %.*s has a negative size, row count or level",
+            return tarn_status_new(TARN_INVALID_ARGUMENT,
+                                   "file %.*s has a negative size, row count or level",
                                    TARN_SLICE_ARG(f->name));
         if (f->schema_id < 0 || f->schema_id > table->view->view.schema.id)
-            return tarn_status_new(TARN_INVALID_ARGUMENT, "file %.*s was written under schema %" PRId64
-                                   ", which table %s doesn't have", TARN_SLICE_ARG(f->name), f->schema_id, table->name);
+            return tarn_status_new(TARN_INVALID_ARGUMENT,
+                                   "file %.*s was written under schema %" PRId64
+                                   ", which table %s doesn't have",
+                                   TARN_SLICE_ARG(f->name), f->schema_id, table->name);
     }
     return TARN_OK;
 }
 
-static struct tarn_status *check_files_exist(struct tarn_op *op, struct tarn_table *table, const struct part *part)
+static struct tarn_status *check_files_exist(struct tarn_op *op, struct tarn_table *table,
+                                             const struct part *part)
 {
     for (size_t i = 0; i < part->count; i++) {
         const struct tarn_manifest_entry *e = &part->entries[i];
         if (e->kind != TARN_ENTRY_ADD || e->file.external_path.data != NULL)
             continue;
         TARN_OWN(tarn_buf_drop) struct tarn_buf path = {0};
-        TARN_TRY(tarn_bucket_path(&table->view->view.schema, &table->view->view.options, e->partition, e->bucket,
-                                  &path));
+        TARN_TRY(tarn_bucket_path(&table->view->view.schema, &table->view->view.options,
+                                  e->partition, e->bucket, &path));
         bool found;
-        const char *key = tarn_table__key(op, table, "%s/%.*s", tarn_buf_cstr(&path), TARN_SLICE_ARG(e->file.name));
+        const char *key = tarn_table__key(op, table, "%s/%.*s", tarn_buf_cstr(&path),
+                                          TARN_SLICE_ARG(e->file.name));
         TARN_TRY(tarn_store_stat(table->env->store, op, key, &found, NULL));
         if (!found)
             return tarn_status_new(TARN_FILE_MISSING, "%s is not there", key);
@@ -437,9 +464,10 @@ static struct tarn_status *check_files_exist(struct tarn_op *op, struct tarn_tab
 }
 
 /* One attempt on top of the present head. *again: another writer's snapshot came first and was adopted. */
-static struct tarn_status *attempt_part(struct tarn_op *op, struct tarn_table *table, struct part *part,
-                                        enum tarn_commit_kind kind, const struct tarn_manifest_entry *entries,
-                                        size_t count, bool check_files, int64_t *snapshot_id, bool *repeated,
+static struct tarn_status *attempt_part(struct tarn_op *op, struct tarn_table *table,
+                                        struct part *part, enum tarn_commit_kind kind,
+                                        const struct tarn_manifest_entry *entries, size_t count,
+                                        bool check_files, int64_t *snapshot_id, bool *repeated,
                                         bool *again)
 {
     *again = false;
@@ -472,9 +500,10 @@ static struct tarn_status *attempt_part(struct tarn_op *op, struct tarn_table *t
 }
 
 static struct tarn_status *commit_part(struct tarn_op *op, struct tarn_table *table,
-                                       const struct tarn_pending_commit *pending, enum tarn_commit_kind kind,
-                                       const struct tarn_manifest_entry *entries, size_t count, int64_t *snapshot_id,
-                                       bool *repeated)
+                                       const struct tarn_pending_commit *pending,
+                                       enum tarn_commit_kind kind,
+                                       const struct tarn_manifest_entry *entries, size_t count,
+                                       int64_t *snapshot_id, bool *repeated)
 {
     const struct tarn_commit *commit = pending->commit;
     for (int tries = 0; tries <= table->env->commit_retries; tries++) {
@@ -482,12 +511,13 @@ static struct tarn_status *commit_part(struct tarn_op *op, struct tarn_table *ta
         TARN_OWN(part_fini) struct part part = {.commit = commit, .kind = kind};
         bool again;
         /* A request that is sent again after a lost answer is checked for its files, as Paimon does. */
-        TARN_TRY(attempt_part(op, table, &part, kind, entries, count, commit->check_files, snapshot_id, repeated,
-                              &again));
+        TARN_TRY(attempt_part(op, table, &part, kind, entries, count, commit->check_files,
+                              snapshot_id, repeated, &again));
         if (!again)
             return TARN_OK;
     }
-    return tarn_status_new(TARN_SNAPSHOT_TAKEN, "other writers took the next snapshot of table %s %d times", table->name,
+    return tarn_status_new(TARN_SNAPSHOT_TAKEN,
+                           "other writers took the next snapshot of table %s %d times", table->name,
                            table->env->commit_retries + 1);
 }
 
@@ -504,10 +534,12 @@ static struct tarn_status *commit_one(struct tarn_op *op, struct tarn_table *tab
         TARN_TRY(commit_part(op, table, pending, commit->kind, commit->append, commit->append_count,
                              &result->append_snapshot_id, &repeated));
     if (commit->compact_count > 0) {
-        struct tarn_status *s = commit_part(op, table, pending, TARN_COMMIT_COMPACT, commit->compact,
-                                            commit->compact_count, &result->compact_snapshot_id, &compact_repeated);
+        struct tarn_status *s =
+            commit_part(op, table, pending, TARN_COMMIT_COMPACT, commit->compact,
+                        commit->compact_count, &result->compact_snapshot_id, &compact_repeated);
         if (s != TARN_OK && result->append_snapshot_id != 0)
-            s = tarn_status_wrap(s, "the rows landed in snapshot %" PRId64 ", their compaction didn't",
+            s = tarn_status_wrap(s,
+                                 "the rows landed in snapshot %" PRId64 ", their compaction didn't",
                                  result->append_snapshot_id);
         if (s != TARN_OK)
             return s;
@@ -549,16 +581,19 @@ static void run_commits(void *arg)
     tarn_gate_open(p->done);
 }
 
-struct tarn_status *tarn_table_commit(struct tarn_op *op, struct tarn_table *table, const struct tarn_commit *commit,
+struct tarn_status *tarn_table_commit(struct tarn_op *op, struct tarn_table *table,
+                                      const struct tarn_commit *commit,
                                       struct tarn_commit_result *out)
 {
     if (commit->append_count + commit->compact_count > TARN_COMMIT_ENTRIES_MAX)
         return tarn_status_new(TARN_TOO_LARGE, "a commit of %zu files; at most %d",
-                               commit->append_count + commit->compact_count, TARN_COMMIT_ENTRIES_MAX);
+                               commit->append_count + commit->compact_count,
+                               TARN_COMMIT_ENTRIES_MAX);
     if (commit->user.size == 0)
         return tarn_status_new(TARN_INVALID_ARGUMENT, "a commit needs a user");
     memset(out, 0, sizeof *out);
-    struct tarn_pending_commit pending = {.op = op, .commit = commit, .result = out, .done = tarn_gate_new()};
+    struct tarn_pending_commit pending = {
+        .op = op, .commit = commit, .result = out, .done = tarn_gate_new()};
     pthread_mutex_lock(&table->lock);
     *table->pending_last = &pending;
     table->pending_last = &pending.next;

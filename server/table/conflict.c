@@ -6,8 +6,8 @@
  */
 
 /* 2: the delta adds no file twice, and doesn't both add and delete one. */
-static struct tarn_status *check_delta(struct tarn_table *table, const struct tarn_manifest_entry *entries,
-                                       size_t count)
+static struct tarn_status *check_delta(struct tarn_table *table,
+                                       const struct tarn_manifest_entry *entries, size_t count)
 {
     TARN_OWN(tarn_map_drop) struct tarn_map *seen = tarn_map_new();
     for (size_t i = 0; i < count; i++) {
@@ -22,7 +22,8 @@ static struct tarn_status *check_delta(struct tarn_table *table, const struct ta
 
 /* 3: what is deleted must be live, what is added must not be. discard: such ADDs are dropped instead. */
 static struct tarn_status *check_live(struct tarn_op *op, struct tarn_table *table,
-                                      struct tarn_manifest_entry *entries, size_t *count, bool discard)
+                                      struct tarn_manifest_entry *entries, size_t *count,
+                                      bool discard)
 {
     size_t kept = 0;
     for (size_t i = 0; i < *count; i++) {
@@ -65,7 +66,8 @@ static struct tarn_status *live_bucket_count(struct tarn_op *op, struct tarn_tab
 
 /* 1: within a partition all entries agree on the bucket count. */
 static struct tarn_status *check_bucket_counts(struct tarn_op *op, struct tarn_table *table,
-                                               const struct tarn_manifest_entry *entries, size_t count)
+                                               const struct tarn_manifest_entry *entries,
+                                               size_t count)
 {
     TARN_OWN(tarn_map_drop) struct tarn_map *seen = tarn_map_new();
     for (size_t i = 0; i < count; i++) {
@@ -80,9 +82,10 @@ static struct tarn_status *check_bucket_counts(struct tarn_op *op, struct tarn_t
             tarn_map_set(seen, entries[i].partition, (void *)known);
         }
         if (known != total)
-            return tarn_status_new(TARN_BUCKET_MISMATCH,
-                                   "table %s has %d buckets there, the commit's files were written for %d",
-                                   table->name, (int)known, total);
+            return tarn_status_new(
+                TARN_BUCKET_MISMATCH,
+                "table %s has %d buckets there, the commit's files were written for %d",
+                table->name, (int)known, total);
         if (entries[i].bucket < 0 || entries[i].bucket >= total)
             return tarn_status_new(TARN_INVALID_ARGUMENT, "file %.*s is of bucket %d of %d",
                                    TARN_SLICE_ARG(entries[i].file.name), entries[i].bucket, total);
@@ -113,7 +116,8 @@ struct range {
     struct tarn_value *min, *max;
 };
 
-static int compare_keys(const struct key_types *k, const struct tarn_value *a, const struct tarn_value *b)
+static int compare_keys(const struct key_types *k, const struct tarn_value *a,
+                        const struct tarn_value *b)
 {
     int c = 0;
     for (size_t i = 0; i < k->count && c == 0; i++)
@@ -178,9 +182,10 @@ static struct tarn_status *check_level(struct tarn_table *table, const struct ke
     qsort_r(ranges, n, sizeof *ranges, by_min_key, (void *)k);
     for (size_t i = 1; i < n; i++)
         if (compare_keys(k, ranges[i - 1].max, ranges[i].min) >= 0)
-            return tarn_status_new(TARN_COMMIT_CONFLICT, "files %.*s and %.*s would overlap in level %d of table %s",
-                                   TARN_SLICE_ARG(ranges[i - 1].entry->file.name),
-                                   TARN_SLICE_ARG(ranges[i].entry->file.name), added[0]->file.level, table->name);
+            return tarn_status_new(
+                TARN_COMMIT_CONFLICT, "files %.*s and %.*s would overlap in level %d of table %s",
+                TARN_SLICE_ARG(ranges[i - 1].entry->file.name),
+                TARN_SLICE_ARG(ranges[i].entry->file.name), added[0]->file.level, table->name);
     return TARN_OK;
 }
 
@@ -191,7 +196,8 @@ static int by_level(const void *a, const void *b)
     int c = tarn_slice_compare(left->partition, right->partition);
     if (c == 0)
         c = (left->bucket > right->bucket) - (left->bucket < right->bucket);
-    return c != 0 ? c : (left->file.level > right->file.level) - (left->file.level < right->file.level);
+    return c != 0 ? c
+                  : (left->file.level > right->file.level) - (left->file.level < right->file.level);
 }
 
 static struct tarn_status *check_overlap(struct tarn_op *op, struct tarn_table *table,
@@ -200,7 +206,8 @@ static struct tarn_status *check_overlap(struct tarn_op *op, struct tarn_table *
     const struct tarn_schema *schema = &table->view->view.schema;
     if (schema->primary_key_count == 0)
         return TARN_OK;
-    const struct tarn_manifest_entry **added = tarn_arena_calloc(op->arena, count + 1, sizeof *added);
+    const struct tarn_manifest_entry **added =
+        tarn_arena_calloc(op->arena, count + 1, sizeof *added);
     size_t n = 0;
     for (size_t i = 0; i < count; i++)
         if (entries[i].kind == TARN_ENTRY_ADD && entries[i].file.level > 0)
@@ -219,8 +226,8 @@ static struct tarn_status *check_overlap(struct tarn_op *op, struct tarn_table *
 }
 
 struct tarn_status *tarn_table__check_conflicts(struct tarn_op *op, struct tarn_table *table,
-                                                enum tarn_commit_kind kind, struct tarn_manifest_entry *entries,
-                                                size_t *count)
+                                                enum tarn_commit_kind kind,
+                                                struct tarn_manifest_entry *entries, size_t *count)
 {
     bool discard = kind == TARN_COMMIT_APPEND && table->view->view.options.discard_duplicate_files;
     if (!discard)

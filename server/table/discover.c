@@ -27,8 +27,9 @@ struct tarn_status *tarn_table__check_here(struct tarn_table *table)
     pthread_mutex_lock(&table->lock);
     enum tarn_reason gone = table->gone;
     struct tarn_status *status =
-        gone == TARN_NO_REASON ? TARN_OK
-                               : tarn_status_new(gone, "table %s (%s) is no longer there", table->name, table->uuid);
+        gone == TARN_NO_REASON
+            ? TARN_OK
+            : tarn_status_new(gone, "table %s (%s) is no longer there", table->name, table->uuid);
     pthread_mutex_unlock(&table->lock);
     return status;
 }
@@ -53,7 +54,8 @@ static bool parse_id(struct tarn_slice key, const char *prefix, int64_t *id)
     return true;
 }
 
-static struct tarn_status *exists(struct tarn_op *op, struct tarn_table *table, const char *key, bool *found)
+static struct tarn_status *exists(struct tarn_op *op, struct tarn_table *table, const char *key,
+                                  bool *found)
 {
     return tarn_store_stat(table->env->store, op, key, found, NULL);
 }
@@ -62,8 +64,8 @@ static struct tarn_status *exists(struct tarn_op *op, struct tarn_table *table, 
 static int64_t read_hint(struct tarn_op *op, struct tarn_table *table, const char *name)
 {
     TARN_OWN(tarn_buf_drop) struct tarn_buf text = {0};
-    struct tarn_status *s =
-        tarn_store_get(table->env->store, op, tarn_table__key(op, table, "snapshot/%s", name), &text);
+    struct tarn_status *s = tarn_store_get(table->env->store, op,
+                                           tarn_table__key(op, table, "snapshot/%s", name), &text);
     int64_t id = 0;
     if (s == TARN_OK)
         s = tarn_parse_i64(tarn_buf_slice(&text), &id);
@@ -74,11 +76,13 @@ static int64_t read_hint(struct tarn_op *op, struct tarn_table *table, const cha
     return id;
 }
 
-static struct tarn_status *list_range(struct tarn_op *op, struct tarn_table *table, struct tarn_range *out)
+static struct tarn_status *list_range(struct tarn_op *op, struct tarn_table *table,
+                                      struct tarn_range *out)
 {
     struct tarn_object *objects;
     size_t count;
-    TARN_TRY(tarn_store_list(table->env->store, op, tarn_table__key(op, table, "snapshot"), false, &objects, &count));
+    TARN_TRY(tarn_store_list(table->env->store, op, tarn_table__key(op, table, "snapshot"), false,
+                             &objects, &count));
     *out = (struct tarn_range){0, 0};
     for (size_t i = 0; i < count; i++) {
         int64_t id;
@@ -90,15 +94,21 @@ static struct tarn_status *list_range(struct tarn_op *op, struct tarn_table *tab
     return TARN_OK;
 }
 
-struct tarn_status *tarn_table__find_range(struct tarn_op *op, struct tarn_table *table, struct tarn_range *out)
+struct tarn_status *tarn_table__find_range(struct tarn_op *op, struct tarn_table *table,
+                                           struct tarn_range *out)
 {
     int64_t latest = read_hint(op, table, "LATEST");
     int64_t earliest = read_hint(op, table, "EARLIEST");
     if (latest > 0 && earliest > 0 && earliest <= latest) {
         bool has_earliest, has_latest, has_next;
-        TARN_TRY(exists(op, table, tarn_table__key(op, table, "snapshot/snapshot-%" PRId64, earliest), &has_earliest));
-        TARN_TRY(exists(op, table, tarn_table__key(op, table, "snapshot/snapshot-%" PRId64, latest), &has_latest));
-        TARN_TRY(exists(op, table, tarn_table__key(op, table, "snapshot/snapshot-%" PRId64, latest + 1), &has_next));
+        TARN_TRY(exists(op, table,
+                        tarn_table__key(op, table, "snapshot/snapshot-%" PRId64, earliest),
+                        &has_earliest));
+        TARN_TRY(exists(op, table, tarn_table__key(op, table, "snapshot/snapshot-%" PRId64, latest),
+                        &has_latest));
+        TARN_TRY(exists(op, table,
+                        tarn_table__key(op, table, "snapshot/snapshot-%" PRId64, latest + 1),
+                        &has_next));
         if (has_earliest && has_latest && !has_next) {
             *out = (struct tarn_range){earliest, latest};
             return TARN_OK;
@@ -107,9 +117,9 @@ struct tarn_status *tarn_table__find_range(struct tarn_op *op, struct tarn_table
     return list_range(op, table, out);
 }
 
-struct tarn_status *tarn_table__read_snapshot(struct tarn_op *op, struct tarn_table *table, int64_t id,
-                                              struct tarn_arena *arena, bool *found, struct tarn_slice *json,
-                                              struct tarn_snapshot *out)
+struct tarn_status *tarn_table__read_snapshot(struct tarn_op *op, struct tarn_table *table,
+                                              int64_t id, struct tarn_arena *arena, bool *found,
+                                              struct tarn_slice *json, struct tarn_snapshot *out)
 {
     const char *key = tarn_table__key(op, table, "snapshot/snapshot-%" PRId64, id);
     TARN_OWN(tarn_buf_drop) struct tarn_buf bytes = {0};
@@ -127,13 +137,15 @@ struct tarn_status *tarn_table__read_snapshot(struct tarn_op *op, struct tarn_ta
     if (s != TARN_OK)
         return tarn_status_wrap(s, "%s", key);
     if (out->id != id)
-        return tarn_status_new(TARN_SNAPSHOT_MALFORMED, "%s says it is snapshot %" PRId64, key, out->id);
+        return tarn_status_new(TARN_SNAPSHOT_MALFORMED, "%s says it is snapshot %" PRId64, key,
+                               out->id);
     return TARN_OK;
 }
 
 /* A file of the manifest folder, whole. */
-static struct tarn_status *read_metadata(struct tarn_op *op, struct tarn_table *table, struct tarn_slice name,
-                                         struct tarn_arena *arena, struct tarn_slice *out)
+static struct tarn_status *read_metadata(struct tarn_op *op, struct tarn_table *table,
+                                         struct tarn_slice name, struct tarn_arena *arena,
+                                         struct tarn_slice *out)
 {
     TARN_OWN(tarn_buf_drop) struct tarn_buf bytes = {0};
     const char *key = tarn_table__key(op, table, "manifest/%.*s", TARN_SLICE_ARG(name));
@@ -144,27 +156,33 @@ static struct tarn_status *read_metadata(struct tarn_op *op, struct tarn_table *
     return TARN_OK;
 }
 
-struct tarn_status *tarn_table__read_list(struct tarn_op *op, struct tarn_table *table, struct tarn_slice name,
-                                          struct tarn_arena *arena, struct tarn_manifest_file **out, size_t *count)
+struct tarn_status *tarn_table__read_list(struct tarn_op *op, struct tarn_table *table,
+                                          struct tarn_slice name, struct tarn_arena *arena,
+                                          struct tarn_manifest_file **out, size_t *count)
 {
     struct tarn_slice bytes;
     TARN_TRY(read_metadata(op, table, name, arena, &bytes));
     struct tarn_status *s = tarn_manifest_list_decode(bytes, arena, out, count);
-    return s == TARN_OK ? s : tarn_status_wrap(s, "table %s, manifest list %.*s", table->name, TARN_SLICE_ARG(name));
+    return s == TARN_OK ? s
+                        : tarn_status_wrap(s, "table %s, manifest list %.*s", table->name,
+                                           TARN_SLICE_ARG(name));
 }
 
-struct tarn_status *tarn_table__read_manifest(struct tarn_op *op, struct tarn_table *table, struct tarn_slice name,
-                                              struct tarn_arena *arena, struct tarn_manifest_entry **out,
-                                              size_t *count)
+struct tarn_status *tarn_table__read_manifest(struct tarn_op *op, struct tarn_table *table,
+                                              struct tarn_slice name, struct tarn_arena *arena,
+                                              struct tarn_manifest_entry **out, size_t *count)
 {
     struct tarn_slice bytes;
     TARN_TRY(read_metadata(op, table, name, arena, &bytes));
     struct tarn_status *s = tarn_manifest_decode(bytes, arena, out, count);
-    return s == TARN_OK ? s : tarn_status_wrap(s, "table %s, manifest %.*s", table->name, TARN_SLICE_ARG(name));
+    return s == TARN_OK
+               ? s
+               : tarn_status_wrap(s, "table %s, manifest %.*s", table->name, TARN_SLICE_ARG(name));
 }
 
-struct tarn_status *tarn_table__read_schema(struct tarn_op *op, struct tarn_table *table, int64_t id,
-                                            struct tarn_arena *arena, bool *found, struct tarn_schema *out)
+struct tarn_status *tarn_table__read_schema(struct tarn_op *op, struct tarn_table *table,
+                                            int64_t id, struct tarn_arena *arena, bool *found,
+                                            struct tarn_schema *out)
 {
     const char *key = tarn_table__key(op, table, "schema/schema-%" PRId64, id);
     TARN_OWN(tarn_buf_drop) struct tarn_buf bytes = {0};
@@ -181,24 +199,27 @@ struct tarn_status *tarn_table__read_schema(struct tarn_op *op, struct tarn_tabl
     return s == TARN_OK ? s : tarn_status_wrap(s, "%s", key);
 }
 
-struct tarn_status *tarn_table__latest_schema_id(struct tarn_op *op, struct tarn_table *table, int64_t from,
-                                                 int64_t *out)
+struct tarn_status *tarn_table__latest_schema_id(struct tarn_op *op, struct tarn_table *table,
+                                                 int64_t from, int64_t *out)
 {
     if (from < 0) {
         struct tarn_object *objects;
         size_t count;
-        TARN_TRY(tarn_store_list(table->env->store, op, tarn_table__key(op, table, "schema"), false, &objects, &count));
+        TARN_TRY(tarn_store_list(table->env->store, op, tarn_table__key(op, table, "schema"), false,
+                                 &objects, &count));
         for (size_t i = 0; i < count; i++) {
             int64_t id;
             if (!objects[i].is_folder && parse_id(objects[i].key, "schema-", &id))
                 from = TARN_MAX(from, id);
         }
         if (from < 0)
-            return tarn_status_new(TARN_TABLE_NOT_FOUND, "table %s has no schema in %s", table->name, table->path);
+            return tarn_status_new(TARN_TABLE_NOT_FOUND, "table %s has no schema in %s",
+                                   table->name, table->path);
     }
     for (;; from++) {
         bool next;
-        TARN_TRY(exists(op, table, tarn_table__key(op, table, "schema/schema-%" PRId64, from + 1), &next));
+        TARN_TRY(exists(op, table, tarn_table__key(op, table, "schema/schema-%" PRId64, from + 1),
+                        &next));
         if (!next)
             break;
     }
@@ -220,8 +241,8 @@ void tarn_head_drop(struct tarn_head **head)
     *head = NULL;
 }
 
-struct tarn_status *tarn_table__load_head(struct tarn_op *op, struct tarn_table *table, int64_t id, bool *found,
-                                          struct tarn_head **out)
+struct tarn_status *tarn_table__load_head(struct tarn_op *op, struct tarn_table *table, int64_t id,
+                                          bool *found, struct tarn_head **out)
 {
     TARN_OWN(tarn_head_drop) struct tarn_head *head = tarn_calloc(1, sizeof *head);
     head->arena = tarn_arena_new();
@@ -230,22 +251,27 @@ struct tarn_status *tarn_table__load_head(struct tarn_op *op, struct tarn_table 
     if (id == 0)
         head->manifests_known = true;
     else
-        TARN_TRY(tarn_table__read_snapshot(op, table, id, head->arena, found, &head->json, &head->snapshot));
+        TARN_TRY(tarn_table__read_snapshot(op, table, id, head->arena, found, &head->json,
+                                           &head->snapshot));
     if (*found)
         *out = tarn_move(head);
     return TARN_OK;
 }
 
-struct tarn_status *tarn_table__head_manifests(struct tarn_op *op, struct tarn_table *table, struct tarn_head *head)
+struct tarn_status *tarn_table__head_manifests(struct tarn_op *op, struct tarn_table *table,
+                                               struct tarn_head *head)
 {
     if (head->manifests_known)
         return TARN_OK;
     struct tarn_manifest_file *base, *delta;
     size_t base_count, delta_count;
-    TARN_TRY(tarn_table__read_list(op, table, head->snapshot.base_list, head->arena, &base, &base_count));
-    TARN_TRY(tarn_table__read_list(op, table, head->snapshot.delta_list, head->arena, &delta, &delta_count));
+    TARN_TRY(tarn_table__read_list(op, table, head->snapshot.base_list, head->arena, &base,
+                                   &base_count));
+    TARN_TRY(tarn_table__read_list(op, table, head->snapshot.delta_list, head->arena, &delta,
+                                   &delta_count));
     head->manifest_count = base_count + delta_count;
-    head->manifests = tarn_arena_calloc(head->arena, head->manifest_count + 1, sizeof *head->manifests);
+    head->manifests =
+        tarn_arena_calloc(head->arena, head->manifest_count + 1, sizeof *head->manifests);
     if (base_count > 0)
         memcpy(head->manifests, base, base_count * sizeof *base);
     if (delta_count > 0)

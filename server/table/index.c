@@ -32,7 +32,8 @@ void tarn_table__bucket_prefix(const char *uuid, struct tarn_slice partition, co
         tarn_key_add_i64(key, *bucket);
 }
 
-void tarn_table__live_key(const char *uuid, const struct tarn_manifest_entry *entry, struct tarn_buf *key)
+void tarn_table__live_key(const char *uuid, const struct tarn_manifest_entry *entry,
+                          struct tarn_buf *key)
 {
     tarn_table__bucket_prefix(uuid, entry->partition, &entry->bucket, key);
     tarn_key_add_i64(key, entry->file.level);
@@ -48,7 +49,8 @@ static void stats_key(struct tarn_slice live_key, int64_t added_by, struct tarn_
     tarn_key_add_i64(key, added_by);
 }
 
-static void removed_key(struct tarn_slice live_key, int64_t removed_by, int64_t added_by, struct tarn_buf *key)
+static void removed_key(struct tarn_slice live_key, int64_t removed_by, int64_t added_by,
+                        struct tarn_buf *key)
 {
     tarn_buf_add(key, live_key.data, UUID_TEXT_SIZE);
     tarn_key_add_i64(key, removed_by);
@@ -68,32 +70,39 @@ static void snapshot_key(const char *uuid, int64_t id, struct tarn_buf *key)
     tarn_key_add_i64(key, id);
 }
 
-static void live_value(const struct tarn_manifest_entry *entry, int64_t added_by, struct tarn_buf *value)
+static void live_value(const struct tarn_manifest_entry *entry, int64_t added_by,
+                       struct tarn_buf *value)
 {
     tarn_key_add_i64(value, added_by);
     tarn_manifest_entry_pack(entry, false, value);
 }
 
-struct tarn_status *tarn_table__live_decode(struct tarn_slice value, struct tarn_arena *arena, struct tarn_live *out)
+struct tarn_status *tarn_table__live_decode(struct tarn_slice value, struct tarn_arena *arena,
+                                            struct tarn_live *out)
 {
     if (!tarn_key_take_i64(&value, &out->added_by))
-        return tarn_status_new(TARN_STATE_DAMAGED, "an entry of the file index is %zu bytes", value.size);
+        return tarn_status_new(TARN_STATE_DAMAGED, "an entry of the file index is %zu bytes",
+                               value.size);
     out->removed_by = 0;
     return tarn_manifest_entry_unpack(tarn_arena_copy(arena, value), arena, &out->entry);
 }
 
-struct tarn_status *tarn_table__live_find(struct tarn_table *table, const struct tarn_manifest_entry *entry,
-                                          struct tarn_arena *arena, bool *found, struct tarn_live *out)
+struct tarn_status *tarn_table__live_find(struct tarn_table *table,
+                                          const struct tarn_manifest_entry *entry,
+                                          struct tarn_arena *arena, bool *found,
+                                          struct tarn_live *out)
 {
     TARN_OWN(tarn_buf_drop) struct tarn_buf key = {0};
     TARN_OWN(tarn_buf_drop) struct tarn_buf value = {0};
     tarn_table__live_key(table->uuid, entry, &key);
-    TARN_TRY(tarn_state_get(table->env->state, TARN_FAMILY_LIVE, tarn_buf_slice(&key), found, &value));
+    TARN_TRY(
+        tarn_state_get(table->env->state, TARN_FAMILY_LIVE, tarn_buf_slice(&key), found, &value));
     return *found ? tarn_table__live_decode(tarn_buf_slice(&value), arena, out) : TARN_OK;
 }
 
 struct tarn_status *tarn_table__stats_find(struct tarn_table *table, const struct tarn_live *live,
-                                           struct tarn_arena *arena, struct tarn_manifest_entry *out)
+                                           struct tarn_arena *arena,
+                                           struct tarn_manifest_entry *out)
 {
     TARN_OWN(tarn_buf_drop) struct tarn_buf live_key = {0};
     TARN_OWN(tarn_buf_drop) struct tarn_buf key = {0};
@@ -101,18 +110,22 @@ struct tarn_status *tarn_table__stats_find(struct tarn_table *table, const struc
     tarn_table__live_key(table->uuid, &live->entry, &live_key);
     stats_key(tarn_buf_slice(&live_key), live->added_by, &key);
     bool found;
-    TARN_TRY(tarn_state_get(table->env->state, TARN_FAMILY_STATS, tarn_buf_slice(&key), &found, &value));
+    TARN_TRY(
+        tarn_state_get(table->env->state, TARN_FAMILY_STATS, tarn_buf_slice(&key), &found, &value));
     if (!found)
-        return tarn_status_new(TARN_STATE_DAMAGED, "table %s: the index lacks the statistics of %.*s", table->name,
+        return tarn_status_new(TARN_STATE_DAMAGED,
+                               "table %s: the index lacks the statistics of %.*s", table->name,
                                TARN_SLICE_ARG(live->entry.file.name));
     return tarn_manifest_entry_unpack(tarn_arena_copy(arena, tarn_buf_slice(&value)), arena, out);
 }
 
 struct tarn_status *tarn_table__live_list(struct tarn_table *table, struct tarn_slice prefix,
-                                          struct tarn_arena *arena, struct tarn_live **out, size_t *count)
+                                          struct tarn_arena *arena, struct tarn_live **out,
+                                          size_t *count)
 {
     TARN_OWN(tarn_state_iterator_drop)
-    struct tarn_state_iterator *it = tarn_state_iterator_new(table->env->state, TARN_FAMILY_LIVE, prefix);
+    struct tarn_state_iterator *it =
+        tarn_state_iterator_new(table->env->state, TARN_FAMILY_LIVE, prefix);
     TARN_OWN(tarn_free_drop) struct tarn_live *list = NULL;
     size_t n = 0, capacity = 0;
     struct tarn_slice key, value;
@@ -135,7 +148,7 @@ struct tarn_status *tarn_table__live_list(struct tarn_table *table, struct tarn_
 struct index_batch {
     struct tarn_table *table;
     struct tarn_state_batch *batch;
-    struct tarn_map *touched;   /* LIVE key -> struct touched */
+    struct tarn_map *touched; /* LIVE key -> struct touched */
     struct tarn_arena *arena;
 };
 struct touched {
@@ -162,7 +175,8 @@ static void touch(struct index_batch *b, struct tarn_slice key, bool live, int64
     tarn_map_set(b->touched, key, t);
 }
 
-static void batch_add(struct index_batch *b, const struct tarn_manifest_entry *entry, int64_t added_by)
+static void batch_add(struct index_batch *b, const struct tarn_manifest_entry *entry,
+                      int64_t added_by)
 {
     TARN_OWN(tarn_buf_drop) struct tarn_buf key = {0};
     TARN_OWN(tarn_buf_drop) struct tarn_buf value = {0};
@@ -173,14 +187,17 @@ static void batch_add(struct index_batch *b, const struct tarn_manifest_entry *e
     stats_key(tarn_buf_slice(&key), added_by, &full_key);
     tarn_manifest_entry_pack(entry, true, &full);
     struct tarn_state *state = b->table->env->state;
-    tarn_state_batch_put(b->batch, state, TARN_FAMILY_LIVE, tarn_buf_slice(&key), tarn_buf_slice(&value));
-    tarn_state_batch_put(b->batch, state, TARN_FAMILY_STATS, tarn_buf_slice(&full_key), tarn_buf_slice(&full));
+    tarn_state_batch_put(b->batch, state, TARN_FAMILY_LIVE, tarn_buf_slice(&key),
+                         tarn_buf_slice(&value));
+    tarn_state_batch_put(b->batch, state, TARN_FAMILY_STATS, tarn_buf_slice(&full_key),
+                         tarn_buf_slice(&full));
     touch(b, tarn_buf_slice(&key), true, added_by);
 }
 
 /* *found false: the entry isn't live, so the index and the table disagree. */
-static struct tarn_status *batch_remove(struct index_batch *b, const struct tarn_manifest_entry *entry,
-                                        int64_t removed_by, bool *found)
+static struct tarn_status *batch_remove(struct index_batch *b,
+                                        const struct tarn_manifest_entry *entry, int64_t removed_by,
+                                        bool *found)
 {
     TARN_OWN(tarn_buf_drop) struct tarn_buf key = {0};
     TARN_OWN(tarn_buf_drop) struct tarn_buf value = {0};
@@ -193,10 +210,12 @@ static struct tarn_status *batch_remove(struct index_batch *b, const struct tarn
         added_by = t->added_by;
     } else {
         TARN_OWN(tarn_buf_drop) struct tarn_buf old = {0};
-        TARN_TRY(tarn_state_get(b->table->env->state, TARN_FAMILY_LIVE, tarn_buf_slice(&key), found, &old));
+        TARN_TRY(tarn_state_get(b->table->env->state, TARN_FAMILY_LIVE, tarn_buf_slice(&key), found,
+                                &old));
         struct tarn_slice rest = tarn_buf_slice(&old);
         if (*found && !tarn_key_take_i64(&rest, &added_by))
-            return tarn_status_new(TARN_STATE_DAMAGED, "an entry of the file index is %zu bytes", rest.size);
+            return tarn_status_new(TARN_STATE_DAMAGED, "an entry of the file index is %zu bytes",
+                                   rest.size);
     }
     if (!*found)
         return TARN_OK;
@@ -204,7 +223,8 @@ static struct tarn_status *batch_remove(struct index_batch *b, const struct tarn
     removed_key(tarn_buf_slice(&key), removed_by, added_by, &gone_key);
     struct tarn_state *state = b->table->env->state;
     tarn_state_batch_remove(b->batch, state, TARN_FAMILY_LIVE, tarn_buf_slice(&key));
-    tarn_state_batch_put(b->batch, state, TARN_FAMILY_REMOVED, tarn_buf_slice(&gone_key), tarn_buf_slice(&value));
+    tarn_state_batch_put(b->batch, state, TARN_FAMILY_REMOVED, tarn_buf_slice(&gone_key),
+                         tarn_buf_slice(&value));
     touch(b, tarn_buf_slice(&key), false, added_by);
     return TARN_OK;
 }
@@ -226,12 +246,15 @@ static void batch_receipt(struct index_batch *b, const struct tarn_snapshot *sna
     tarn_key_add_bytes(&last_key, snapshot->commit_user);
     tarn_key_add_i64(&last, snapshot->commit_identifier);
     struct tarn_state *state = b->table->env->state;
-    tarn_state_batch_put(b->batch, state, TARN_FAMILY_RECEIPTS, tarn_buf_slice(&key), tarn_buf_slice(&id));
-    tarn_state_batch_put(b->batch, state, TARN_FAMILY_RECEIPTS, tarn_buf_slice(&last_key), tarn_buf_slice(&last));
+    tarn_state_batch_put(b->batch, state, TARN_FAMILY_RECEIPTS, tarn_buf_slice(&key),
+                         tarn_buf_slice(&id));
+    tarn_state_batch_put(b->batch, state, TARN_FAMILY_RECEIPTS, tarn_buf_slice(&last_key),
+                         tarn_buf_slice(&last));
 }
 
 /* The snapshot's own records, and the mark that the index has reached it. */
-static void batch_snapshot(struct index_batch *b, const struct tarn_snapshot *snapshot, struct tarn_slice json)
+static void batch_snapshot(struct index_batch *b, const struct tarn_snapshot *snapshot,
+                           struct tarn_slice json)
 {
     TARN_OWN(tarn_buf_drop) struct tarn_buf key = {0};
     TARN_OWN(tarn_buf_drop) struct tarn_buf head_key = {0};
@@ -242,7 +265,8 @@ static void batch_snapshot(struct index_batch *b, const struct tarn_snapshot *sn
     tarn_key_add_u64(&head, tarn_xxh64(json, 0));
     struct tarn_state *state = b->table->env->state;
     tarn_state_batch_put(b->batch, state, TARN_FAMILY_SNAPSHOTS, tarn_buf_slice(&key), json);
-    tarn_state_batch_put(b->batch, state, TARN_FAMILY_SNAPSHOTS, tarn_buf_slice(&head_key), tarn_buf_slice(&head));
+    tarn_state_batch_put(b->batch, state, TARN_FAMILY_SNAPSHOTS, tarn_buf_slice(&head_key),
+                         tarn_buf_slice(&head));
     batch_receipt(b, snapshot);
 }
 
@@ -255,8 +279,8 @@ static struct tarn_status *write_batch(struct index_batch *b)
 }
 
 static struct tarn_status *add_snapshot(struct index_batch *b, const struct tarn_snapshot *snapshot,
-                                        struct tarn_slice json, const struct tarn_manifest_entry *entries,
-                                        size_t count)
+                                        struct tarn_slice json,
+                                        const struct tarn_manifest_entry *entries, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         bool found = true;
@@ -266,15 +290,17 @@ static struct tarn_status *add_snapshot(struct index_batch *b, const struct tarn
             TARN_TRY(batch_remove(b, &entries[i], snapshot->id, &found));
         if (!found)
             return tarn_status_new(TARN_MANIFEST_MALFORMED,
-                                   "table %s: snapshot %" PRId64 " deletes %.*s, which is not live", b->table->name,
-                                   snapshot->id, TARN_SLICE_ARG(entries[i].file.name));
+                                   "table %s: snapshot %" PRId64 " deletes %.*s, which is not live",
+                                   b->table->name, snapshot->id,
+                                   TARN_SLICE_ARG(entries[i].file.name));
     }
     batch_snapshot(b, snapshot, json);
     return write_batch(b);
 }
 
 struct tarn_status *tarn_table__index_add(struct tarn_op *op, struct tarn_table *table,
-                                          const struct tarn_snapshot *snapshot, struct tarn_slice json,
+                                          const struct tarn_snapshot *snapshot,
+                                          struct tarn_slice json,
                                           const struct tarn_manifest_entry *entries, size_t count)
 {
     TARN_OWN(index_batch_fini) struct index_batch b;
@@ -282,28 +308,34 @@ struct tarn_status *tarn_table__index_add(struct tarn_op *op, struct tarn_table 
     return add_snapshot(&b, snapshot, json, entries, count);
 }
 
-struct tarn_status *tarn_table__indexed_id(struct tarn_table *table, int64_t *id, uint64_t *json_hash)
+struct tarn_status *tarn_table__indexed_id(struct tarn_table *table, int64_t *id,
+                                           uint64_t *json_hash)
 {
     TARN_OWN(tarn_buf_drop) struct tarn_buf key = {0};
     TARN_OWN(tarn_buf_drop) struct tarn_buf value = {0};
     tagged_key(table->uuid, 'h', &key);
     bool found;
-    TARN_TRY(tarn_state_get(table->env->state, TARN_FAMILY_SNAPSHOTS, tarn_buf_slice(&key), &found, &value));
+    TARN_TRY(tarn_state_get(table->env->state, TARN_FAMILY_SNAPSHOTS, tarn_buf_slice(&key), &found,
+                            &value));
     struct tarn_slice rest = tarn_buf_slice(&value);
     *id = 0;
     if (found && (!tarn_key_take_i64(&rest, id) || !tarn_key_take_u64(&rest, json_hash)))
-        return tarn_status_new(TARN_STATE_DAMAGED, "table %s: the index's mark is %zu bytes", table->name, value.size);
+        return tarn_status_new(TARN_STATE_DAMAGED, "table %s: the index's mark is %zu bytes",
+                               table->name, value.size);
     return TARN_OK;
 }
 
-static void remove_all(struct tarn_state_batch *batch, struct tarn_table *table, enum tarn_family family)
+static void remove_all(struct tarn_state_batch *batch, struct tarn_table *table,
+                       enum tarn_family family)
 {
     TARN_OWN(tarn_buf_drop) struct tarn_buf from = {0};
     TARN_OWN(tarn_buf_drop) struct tarn_buf to = {0};
     add_uuid(&from, table->uuid);
     add_uuid(&to, table->uuid);
-    tarn_buf_add_byte(&to, 0xff); /* above every key: parts begin with a sign byte, an arity or a letter */
-    tarn_state_batch_remove_range(batch, table->env->state, family, tarn_buf_slice(&from), tarn_buf_slice(&to));
+    tarn_buf_add_byte(
+        &to, 0xff); /* above every key: parts begin with a sign byte, an arity or a letter */
+    tarn_state_batch_remove_range(batch, table->env->state, family, tarn_buf_slice(&from),
+                                  tarn_buf_slice(&to));
     tarn_state_batch_remove(batch, table->env->state, family, tarn_buf_slice(&from));
 }
 
@@ -325,7 +357,8 @@ struct tarn_status *tarn_table__index_clear(struct tarn_table *table, bool recei
 /* --- rebuilding --- */
 
 /* All entries of a snapshot, ADD and DELETE resolved: what is live there (docs/format.md, "Merging entries"). */
-static struct tarn_status *index_whole(struct tarn_op *op, struct tarn_table *table, struct tarn_head *head)
+static struct tarn_status *index_whole(struct tarn_op *op, struct tarn_table *table,
+                                       struct tarn_head *head)
 {
     TARN_TRY(tarn_table__head_manifests(op, table, head));
     TARN_OWN(tarn_map_drop) struct tarn_map *deleted = tarn_map_new();
@@ -335,7 +368,8 @@ static struct tarn_status *index_whole(struct tarn_op *op, struct tarn_table *ta
         TARN_OWN(tarn_arena_drop) struct tarn_arena *arena = tarn_arena_new();
         struct tarn_manifest_entry *entries;
         size_t count;
-        TARN_TRY(tarn_table__read_manifest(op, table, head->manifests[i].name, arena, &entries, &count));
+        TARN_TRY(
+            tarn_table__read_manifest(op, table, head->manifests[i].name, arena, &entries, &count));
         for (size_t e = 0; e < count; e++) {
             if (entries[e].kind != TARN_ENTRY_DELETE)
                 continue;
@@ -349,14 +383,16 @@ static struct tarn_status *index_whole(struct tarn_op *op, struct tarn_table *ta
         TARN_OWN(tarn_arena_drop) struct tarn_arena *arena = tarn_arena_new();
         struct tarn_manifest_entry *entries;
         size_t count;
-        TARN_TRY(tarn_table__read_manifest(op, table, head->manifests[i].name, arena, &entries, &count));
+        TARN_TRY(
+            tarn_table__read_manifest(op, table, head->manifests[i].name, arena, &entries, &count));
         for (size_t e = 0; e < count;) {
             TARN_OWN(index_batch_fini) struct index_batch b;
             index_batch_init(&b, table);
             for (size_t end = TARN_MIN(count, e + REBUILD_BATCH_ENTRIES); e < end; e++) {
                 TARN_OWN(tarn_buf_drop) struct tarn_buf identity = {0};
                 tarn_manifest_identity(&entries[e], &identity);
-                if (entries[e].kind == TARN_ENTRY_ADD && tarn_map_find(deleted, tarn_buf_slice(&identity)) == NULL)
+                if (entries[e].kind == TARN_ENTRY_ADD &&
+                    tarn_map_find(deleted, tarn_buf_slice(&identity)) == NULL)
                     batch_add(&b, &entries[e], 0);
             }
             TARN_TRY(write_batch(&b));
@@ -376,7 +412,8 @@ static struct tarn_status *index_next(struct tarn_op *op, struct tarn_table *tab
     bool found;
     TARN_TRY(tarn_table__read_snapshot(op, table, id, arena, &found, &json, &snapshot));
     if (!found)
-        return tarn_status_new(TARN_SNAPSHOT_NOT_FOUND, "table %s: snapshot %" PRId64 " is missing between others",
+        return tarn_status_new(TARN_SNAPSHOT_NOT_FOUND,
+                               "table %s: snapshot %" PRId64 " is missing between others",
                                table->name, id);
     struct tarn_manifest_file *files;
     size_t file_count;
@@ -395,8 +432,9 @@ static struct tarn_status *index_next(struct tarn_op *op, struct tarn_table *tab
                 TARN_TRY(batch_remove(&b, &entries[e], id, &present));
             if (!present)
                 return tarn_status_new(TARN_MANIFEST_MALFORMED,
-                                       "table %s: snapshot %" PRId64 " deletes %.*s, which is not live", table->name,
-                                       id, TARN_SLICE_ARG(entries[e].file.name));
+                                       "table %s: snapshot %" PRId64
+                                       " deletes %.*s, which is not live",
+                                       table->name, id, TARN_SLICE_ARG(entries[e].file.name));
         }
     }
     batch_snapshot(&b, &snapshot, json);
@@ -421,7 +459,8 @@ static struct tarn_status *void_receipts(struct tarn_table *table, int64_t from)
     tarn_state_batch_remove_range(b.batch, state, TARN_FAMILY_RECEIPTS, tarn_buf_slice(&lasts),
                                   tarn_buf_slice(&lasts_end));
     TARN_OWN(tarn_state_iterator_drop)
-    struct tarn_state_iterator *it = tarn_state_iterator_new(state, TARN_FAMILY_RECEIPTS, tarn_buf_slice(&prefix));
+    struct tarn_state_iterator *it =
+        tarn_state_iterator_new(state, TARN_FAMILY_RECEIPTS, tarn_buf_slice(&prefix));
     struct tarn_slice key, value;
     while (tarn_state_iterator_next(it, &key, &value)) {
         int64_t snapshot_id, identifier;
@@ -429,7 +468,8 @@ static struct tarn_status *void_receipts(struct tarn_table *table, int64_t from)
         TARN_OWN(tarn_buf_drop) struct tarn_buf user = {0};
         if (!tarn_key_take_i64(&value, &snapshot_id) || !tarn_key_take_bytes(&rest, &user) ||
             !tarn_key_take_i64(&rest, &identifier))
-            return tarn_status_new(TARN_STATE_DAMAGED, "table %s: a receipt is damaged", table->name);
+            return tarn_status_new(TARN_STATE_DAMAGED, "table %s: a receipt is damaged",
+                                   table->name);
         if (snapshot_id >= from) {
             tarn_state_batch_remove(b.batch, state, TARN_FAMILY_RECEIPTS, key);
             continue;
@@ -439,13 +479,15 @@ static struct tarn_status *void_receipts(struct tarn_table *table, int64_t from)
         tagged_key(table->uuid, 'l', &last_key);
         tarn_key_add_bytes(&last_key, tarn_buf_slice(&user));
         tarn_key_add_i64(&last, identifier);
-        tarn_state_batch_put(b.batch, state, TARN_FAMILY_RECEIPTS, tarn_buf_slice(&last_key), tarn_buf_slice(&last));
+        tarn_state_batch_put(b.batch, state, TARN_FAMILY_RECEIPTS, tarn_buf_slice(&last_key),
+                             tarn_buf_slice(&last));
     }
     TARN_TRY(tarn_state_iterator_error(it));
     return write_batch(&b);
 }
 
-static struct tarn_status *rebuild(struct tarn_op *op, struct tarn_table *table, struct tarn_range range)
+static struct tarn_status *rebuild(struct tarn_op *op, struct tarn_table *table,
+                                   struct tarn_range range)
 {
     TARN_TRY(tarn_table__index_clear(table, false));
     TARN_TRY(void_receipts(table, range.earliest));
@@ -455,7 +497,8 @@ static struct tarn_status *rebuild(struct tarn_op *op, struct tarn_table *table,
     TARN_OWN(tarn_head_drop) struct tarn_head *head = NULL;
     TARN_TRY(tarn_table__load_head(op, table, range.earliest, &found, &head));
     if (!found)
-        return tarn_status_new(TARN_SNAPSHOT_EXPIRED, "table %s: snapshot %" PRId64 " expired meanwhile", table->name,
+        return tarn_status_new(TARN_SNAPSHOT_EXPIRED,
+                               "table %s: snapshot %" PRId64 " expired meanwhile", table->name,
                                range.earliest);
     TARN_TRY(index_whole(op, table, head));
     for (int64_t id = range.earliest + 1; id <= range.latest; id++)
@@ -464,8 +507,9 @@ static struct tarn_status *rebuild(struct tarn_op *op, struct tarn_table *table,
 }
 
 /* Is the snapshot that the index has reached still the one of that id in the folder? */
-static struct tarn_status *stands(struct tarn_op *op, struct tarn_table *table, struct tarn_range range,
-                                  int64_t indexed, uint64_t hash, bool *out)
+static struct tarn_status *stands(struct tarn_op *op, struct tarn_table *table,
+                                  struct tarn_range range, int64_t indexed, uint64_t hash,
+                                  bool *out)
 {
     *out = false;
     if (indexed == 0 || indexed > range.latest || indexed < range.earliest)
@@ -478,7 +522,8 @@ static struct tarn_status *stands(struct tarn_op *op, struct tarn_table *table, 
     return TARN_OK;
 }
 
-struct tarn_status *tarn_table__index_catch_up(struct tarn_op *op, struct tarn_table *table, struct tarn_range range)
+struct tarn_status *tarn_table__index_catch_up(struct tarn_op *op, struct tarn_table *table,
+                                               struct tarn_range range)
 {
     int64_t indexed;
     uint64_t hash = 0;
@@ -489,8 +534,9 @@ struct tarn_status *tarn_table__index_catch_up(struct tarn_op *op, struct tarn_t
     TARN_TRY(stands(op, table, range, indexed, hash, &same));
     if (!same) {
         if (indexed != 0)
-            tarn_log(op, TARN_WARN, "table.index_rebuilt", "table=%s indexed=%" PRId64 " latest=%" PRId64, table->name,
-                     indexed, range.latest);
+            tarn_log(op, TARN_WARN, "table.index_rebuilt",
+                     "table=%s indexed=%" PRId64 " latest=%" PRId64, table->name, indexed,
+                     range.latest);
         return rebuild(op, table, range);
     }
     for (int64_t id = indexed + 1; id <= range.latest; id++) {
@@ -507,7 +553,8 @@ struct tarn_status *tarn_table__index_catch_up(struct tarn_op *op, struct tarn_t
     return TARN_OK;
 }
 
-struct tarn_status *tarn_table__index_forget_below(struct tarn_op *op, struct tarn_table *table, int64_t earliest)
+struct tarn_status *tarn_table__index_forget_below(struct tarn_op *op, struct tarn_table *table,
+                                                   int64_t earliest)
 {
     TARN_OWN(index_batch_fini) struct index_batch b;
     index_batch_init(&b, table);
@@ -518,16 +565,19 @@ struct tarn_status *tarn_table__index_forget_below(struct tarn_op *op, struct ta
         tarn_state_iterator_new(table->env->state, TARN_FAMILY_REMOVED, tarn_buf_slice(&prefix));
     struct tarn_slice key, value;
     while (tarn_state_iterator_next(it, &key, &value)) {
-        struct tarn_slice rest = tarn_slice_of(key.data + UUID_TEXT_SIZE, key.size - UUID_TEXT_SIZE);
+        struct tarn_slice rest =
+            tarn_slice_of(key.data + UUID_TEXT_SIZE, key.size - UUID_TEXT_SIZE);
         int64_t removed_by;
         if (!tarn_key_take_i64(&rest, &removed_by))
-            return tarn_status_new(TARN_STATE_DAMAGED, "table %s: a key of the index is damaged", table->name);
+            return tarn_status_new(TARN_STATE_DAMAGED, "table %s: a key of the index is damaged",
+                                   table->name);
         if (removed_by > earliest)
             break; /* a snapshot that is retained still sees it */
         TARN_OWN(tarn_buf_drop) struct tarn_buf full = {0};
         add_uuid(&full, table->uuid);
         tarn_buf_add_slice(&full, rest); /* the LIVE key and added_by: the key of STATS */
-        tarn_state_batch_remove(b.batch, table->env->state, TARN_FAMILY_STATS, tarn_buf_slice(&full));
+        tarn_state_batch_remove(b.batch, table->env->state, TARN_FAMILY_STATS,
+                                tarn_buf_slice(&full));
         tarn_state_batch_remove(b.batch, table->env->state, TARN_FAMILY_REMOVED, key);
     }
     TARN_TRY(tarn_state_iterator_error(it));
@@ -535,14 +585,14 @@ struct tarn_status *tarn_table__index_forget_below(struct tarn_op *op, struct ta
     TARN_OWN(tarn_buf_drop) struct tarn_buf to = {0};
     snapshot_key(table->uuid, 0, &from);
     snapshot_key(table->uuid, earliest, &to);
-    tarn_state_batch_remove_range(b.batch, table->env->state, TARN_FAMILY_SNAPSHOTS, tarn_buf_slice(&from),
-                                  tarn_buf_slice(&to));
+    tarn_state_batch_remove_range(b.batch, table->env->state, TARN_FAMILY_SNAPSHOTS,
+                                  tarn_buf_slice(&from), tarn_buf_slice(&to));
     return write_batch(&b);
 }
 
-struct tarn_status *tarn_table__receipt_find(struct tarn_table *table, struct tarn_slice user, int64_t identifier,
-                                             enum tarn_commit_kind kind, int64_t *snapshot_id,
-                                             int64_t *last_identifier)
+struct tarn_status *tarn_table__receipt_find(struct tarn_table *table, struct tarn_slice user,
+                                             int64_t identifier, enum tarn_commit_kind kind,
+                                             int64_t *snapshot_id, int64_t *last_identifier)
 {
     TARN_OWN(tarn_buf_drop) struct tarn_buf key = {0};
     TARN_OWN(tarn_buf_drop) struct tarn_buf last_key = {0};
@@ -559,7 +609,8 @@ struct tarn_status *tarn_table__receipt_find(struct tarn_table *table, struct ta
     bool found, has_last;
     struct tarn_state *state = table->env->state;
     TARN_TRY(tarn_state_get(state, TARN_FAMILY_RECEIPTS, tarn_buf_slice(&key), &found, &value));
-    TARN_TRY(tarn_state_get(state, TARN_FAMILY_RECEIPTS, tarn_buf_slice(&last_key), &has_last, &last));
+    TARN_TRY(
+        tarn_state_get(state, TARN_FAMILY_RECEIPTS, tarn_buf_slice(&last_key), &has_last, &last));
     struct tarn_slice id_bytes = tarn_buf_slice(&value), last_bytes = tarn_buf_slice(&last);
     if ((found && !tarn_key_take_i64(&id_bytes, snapshot_id)) ||
         (has_last && !tarn_key_take_i64(&last_bytes, last_identifier)))
@@ -567,8 +618,9 @@ struct tarn_status *tarn_table__receipt_find(struct tarn_table *table, struct ta
     return TARN_OK;
 }
 
-struct tarn_status *tarn_table_find_commit(struct tarn_op *op, struct tarn_table *table, struct tarn_slice user,
-                                           int64_t identifier, enum tarn_commit_kind kind, int64_t *snapshot_id)
+struct tarn_status *tarn_table_find_commit(struct tarn_op *op, struct tarn_table *table,
+                                           struct tarn_slice user, int64_t identifier,
+                                           enum tarn_commit_kind kind, int64_t *snapshot_id)
 {
     TARN_TRY(tarn_table__check_here(table));
     int64_t last;
@@ -578,12 +630,13 @@ struct tarn_status *tarn_table_find_commit(struct tarn_op *op, struct tarn_table
 /* --- sequence numbers --- */
 
 struct tarn_status *tarn_table_reserve_sequences(struct tarn_op *op, struct tarn_table *table,
-                                                 struct tarn_slice partition, int32_t bucket, int64_t count,
-                                                 int64_t *first)
+                                                 struct tarn_slice partition, int32_t bucket,
+                                                 int64_t count, int64_t *first)
 {
     TARN_TRY(tarn_table__check_here(table));
     if (count <= 0 || partition.data == NULL)
-        return tarn_status_new(TARN_INVALID_ARGUMENT, "a block of %" PRId64 " sequence numbers", count);
+        return tarn_status_new(TARN_INVALID_ARGUMENT, "a block of %" PRId64 " sequence numbers",
+                               count);
     TARN_OWN(tarn_buf_drop) struct tarn_buf key = {0};
     tarn_table__bucket_prefix(table->uuid, partition, &bucket, &key);
     struct tarn_live *live;
@@ -597,15 +650,17 @@ struct tarn_status *tarn_table_reserve_sequences(struct tarn_op *op, struct tarn
     TARN_OWN(tarn_state_batch_drop) struct tarn_state_batch *batch = tarn_state_batch_new();
     bool found;
     int64_t handed_out = 0;
-    struct tarn_status *s =
-        tarn_state_get(table->env->state, TARN_FAMILY_SEQUENCES, tarn_buf_slice(&key), &found, &value);
+    struct tarn_status *s = tarn_state_get(table->env->state, TARN_FAMILY_SEQUENCES,
+                                           tarn_buf_slice(&key), &found, &value);
     struct tarn_slice rest = tarn_buf_slice(&value);
     if (s == TARN_OK && found && !tarn_key_take_i64(&rest, &handed_out))
-        s = tarn_status_new(TARN_STATE_DAMAGED, "table %s: a sequence block is damaged", table->name);
+        s = tarn_status_new(TARN_STATE_DAMAGED, "table %s: a sequence block is damaged",
+                            table->name);
     next = TARN_MAX(next, handed_out);
     int64_t end = 0;
     if (s == TARN_OK && __builtin_add_overflow(next, count, &end))
-        s = tarn_status_new(TARN_INVALID_ARGUMENT, "table %s has no sequence numbers left in this bucket", table->name);
+        s = tarn_status_new(TARN_INVALID_ARGUMENT,
+                            "table %s has no sequence numbers left in this bucket", table->name);
     if (s == TARN_OK) {
         tarn_buf_clear(&value);
         tarn_key_add_i64(&value, end);

@@ -28,8 +28,8 @@
 /* The newest snapshot as its file has it, and the manifests that make it up. Immutable. */
 struct tarn_head {
     struct tarn_arena *arena;
-    int64_t id;                     /* 0: no snapshot yet */
-    struct tarn_slice json;         /* the file's bytes */
+    int64_t id;             /* 0: no snapshot yet */
+    struct tarn_slice json; /* the file's bytes */
     struct tarn_snapshot snapshot;
     struct tarn_manifest_file *manifests; /* base ++ delta, in order */
     size_t manifest_count;
@@ -37,7 +37,7 @@ struct tarn_head {
 };
 
 struct view_box {
-    struct tarn_table_view view;    /* first: the public face */
+    struct tarn_table_view view; /* first: the public face */
     atomic_int ref_count;
     struct tarn_arena *arena;
 };
@@ -62,15 +62,15 @@ struct tarn_table {
     char *_Atomic path, *_Atomic name;
     struct tarn_arena *names;
     struct view_box *view;
-    enum tarn_reason gone;          /* TARN_NO_REASON while it is there */
+    enum tarn_reason gone; /* TARN_NO_REASON while it is there */
     struct tarn_pending_commit *pending_first, **pending_last;
-    int64_t looked_ms;              /* monotonic */
+    int64_t looked_ms; /* monotonic */
 
-    pthread_rwlock_t place;         /* read by whoever is in the folder, written by a move */
+    pthread_rwlock_t place; /* read by whoever is in the folder, written by a move */
     pthread_rwlock_t index_lock;
     pthread_mutex_t sequence_lock;
 
-    struct tarn_head *head;         /* of the mailbox */
+    struct tarn_head *head; /* of the mailbox */
     struct tarn_attempt attempt;
 };
 
@@ -86,94 +86,133 @@ const char *tarn_table__key(struct tarn_op *op, struct tarn_table *table, const 
 TARN_MUST struct tarn_status *tarn_table__check_here(struct tarn_table *table);
 
 /* --- discovering what the folder holds (discover.c) --- */
-struct tarn_range { int64_t earliest, latest; }; /* 0, 0: no snapshot */
+struct tarn_range {
+    int64_t earliest, latest;
+}; /* 0, 0: no snapshot */
 TARN_MUST struct tarn_status *tarn_table__find_range(struct tarn_op *op, struct tarn_table *table,
                                                      struct tarn_range *out);
 /* The snapshot's bytes and decoded form; *found false where the file isn't there. */
-TARN_MUST struct tarn_status *tarn_table__read_snapshot(struct tarn_op *op, struct tarn_table *table, int64_t id,
+TARN_MUST struct tarn_status *tarn_table__read_snapshot(struct tarn_op *op,
+                                                        struct tarn_table *table, int64_t id,
                                                         struct tarn_arena *arena, bool *found,
-                                                        struct tarn_slice *json, struct tarn_snapshot *out);
+                                                        struct tarn_slice *json,
+                                                        struct tarn_snapshot *out);
 TARN_MUST struct tarn_status *tarn_table__read_list(struct tarn_op *op, struct tarn_table *table,
-                                                    struct tarn_slice name, struct tarn_arena *arena,
+                                                    struct tarn_slice name,
+                                                    struct tarn_arena *arena,
                                                     struct tarn_manifest_file **out, size_t *count);
-TARN_MUST struct tarn_status *tarn_table__read_manifest(struct tarn_op *op, struct tarn_table *table,
-                                                        struct tarn_slice name, struct tarn_arena *arena,
-                                                        struct tarn_manifest_entry **out, size_t *count);
-TARN_MUST struct tarn_status *tarn_table__read_schema(struct tarn_op *op, struct tarn_table *table, int64_t id,
-                                                      struct tarn_arena *arena, bool *found, struct tarn_schema *out);
-TARN_MUST struct tarn_status *tarn_table__latest_schema_id(struct tarn_op *op, struct tarn_table *table,
-                                                           int64_t from, int64_t *out);
+TARN_MUST struct tarn_status *tarn_table__read_manifest(
+    struct tarn_op *op, struct tarn_table *table, struct tarn_slice name, struct tarn_arena *arena,
+    struct tarn_manifest_entry **out, size_t *count);
+TARN_MUST struct tarn_status *tarn_table__read_schema(struct tarn_op *op, struct tarn_table *table,
+                                                      int64_t id, struct tarn_arena *arena,
+                                                      bool *found, struct tarn_schema *out);
+TARN_MUST struct tarn_status *tarn_table__latest_schema_id(struct tarn_op *op,
+                                                           struct tarn_table *table, int64_t from,
+                                                           int64_t *out);
 /* A head of snapshot `id`, its manifests not read yet. */
-TARN_MUST struct tarn_status *tarn_table__load_head(struct tarn_op *op, struct tarn_table *table, int64_t id,
-                                                    bool *found, struct tarn_head **out);
-TARN_MUST struct tarn_status *tarn_table__head_manifests(struct tarn_op *op, struct tarn_table *table,
+TARN_MUST struct tarn_status *tarn_table__load_head(struct tarn_op *op, struct tarn_table *table,
+                                                    int64_t id, bool *found,
+                                                    struct tarn_head **out);
+TARN_MUST struct tarn_status *tarn_table__head_manifests(struct tarn_op *op,
+                                                         struct tarn_table *table,
                                                          struct tarn_head *head);
 void tarn_head_free(struct tarn_head *head);
 void tarn_head_drop(struct tarn_head **head);
 
 /* --- the index in the state (index.c) --- */
-void tarn_table__live_key(const char *uuid, const struct tarn_manifest_entry *entry, struct tarn_buf *key);
-void tarn_table__bucket_prefix(const char *uuid, struct tarn_slice partition, const int32_t *bucket, struct tarn_buf *key);
+void tarn_table__live_key(const char *uuid, const struct tarn_manifest_entry *entry,
+                          struct tarn_buf *key);
+void tarn_table__bucket_prefix(const char *uuid, struct tarn_slice partition, const int32_t *bucket,
+                               struct tarn_buf *key);
 /* Brings the index to `latest`: from where it stands, or anew where that is not in the table's history. */
-TARN_MUST struct tarn_status *tarn_table__index_catch_up(struct tarn_op *op, struct tarn_table *table,
+TARN_MUST struct tarn_status *tarn_table__index_catch_up(struct tarn_op *op,
+                                                         struct tarn_table *table,
                                                          struct tarn_range range);
 /* One snapshot on top of the indexed one; entries are its delta in order. */
 TARN_MUST struct tarn_status *tarn_table__index_add(struct tarn_op *op, struct tarn_table *table,
-                                                    const struct tarn_snapshot *snapshot, struct tarn_slice json,
-                                                    const struct tarn_manifest_entry *entries, size_t count);
+                                                    const struct tarn_snapshot *snapshot,
+                                                    struct tarn_slice json,
+                                                    const struct tarn_manifest_entry *entries,
+                                                    size_t count);
 /* Snapshots below `earliest` were expired: forgets what only they saw. */
-TARN_MUST struct tarn_status *tarn_table__index_forget_below(struct tarn_op *op, struct tarn_table *table, int64_t earliest);
+TARN_MUST struct tarn_status *tarn_table__index_forget_below(struct tarn_op *op,
+                                                             struct tarn_table *table,
+                                                             int64_t earliest);
 /* Removes every key of the table. */
 TARN_MUST struct tarn_status *tarn_table__index_clear(struct tarn_table *table, bool receipts_too);
-TARN_MUST struct tarn_status *tarn_table__indexed_id(struct tarn_table *table, int64_t *id, uint64_t *json_hash);
-struct tarn_live { struct tarn_manifest_entry entry; int64_t added_by, removed_by; /* 0: live */ };
-TARN_MUST struct tarn_status *tarn_table__live_decode(struct tarn_slice value, struct tarn_arena *arena, struct tarn_live *out);
-TARN_MUST struct tarn_status *tarn_table__live_find(struct tarn_table *table, const struct tarn_manifest_entry *entry,
-                                                    struct tarn_arena *arena, bool *found, struct tarn_live *out);
-TARN_MUST struct tarn_status *tarn_table__stats_find(struct tarn_table *table, const struct tarn_live *live,
-                                                     struct tarn_arena *arena, struct tarn_manifest_entry *out);
+TARN_MUST struct tarn_status *tarn_table__indexed_id(struct tarn_table *table, int64_t *id,
+                                                     uint64_t *json_hash);
+struct tarn_live {
+    struct tarn_manifest_entry entry;
+    int64_t added_by, removed_by; /* 0: live */
+};
+TARN_MUST struct tarn_status *tarn_table__live_decode(struct tarn_slice value,
+                                                      struct tarn_arena *arena,
+                                                      struct tarn_live *out);
+TARN_MUST struct tarn_status *tarn_table__live_find(struct tarn_table *table,
+                                                    const struct tarn_manifest_entry *entry,
+                                                    struct tarn_arena *arena, bool *found,
+                                                    struct tarn_live *out);
+TARN_MUST struct tarn_status *tarn_table__stats_find(struct tarn_table *table,
+                                                     const struct tarn_live *live,
+                                                     struct tarn_arena *arena,
+                                                     struct tarn_manifest_entry *out);
 /* Live entries below a prefix of LIVE keys. */
-TARN_MUST struct tarn_status *tarn_table__live_list(struct tarn_table *table, struct tarn_slice prefix,
-                                                    struct tarn_arena *arena, struct tarn_live **out, size_t *count);
-TARN_MUST struct tarn_status *tarn_table__receipt_find(struct tarn_table *table, struct tarn_slice user,
-                                                       int64_t identifier, enum tarn_commit_kind kind,
-                                                       int64_t *snapshot_id, int64_t *last_identifier);
+TARN_MUST struct tarn_status *tarn_table__live_list(struct tarn_table *table,
+                                                    struct tarn_slice prefix,
+                                                    struct tarn_arena *arena,
+                                                    struct tarn_live **out, size_t *count);
+TARN_MUST struct tarn_status *tarn_table__receipt_find(struct tarn_table *table,
+                                                       struct tarn_slice user, int64_t identifier,
+                                                       enum tarn_commit_kind kind,
+                                                       int64_t *snapshot_id,
+                                                       int64_t *last_identifier);
 
 /* --- views and the look (table.c) --- */
-TARN_MUST struct tarn_status *tarn_table__publish_view(struct tarn_op *op, struct tarn_table *table);
+TARN_MUST struct tarn_status *tarn_table__publish_view(struct tarn_op *op,
+                                                       struct tarn_table *table);
 /* In the mailbox: learns what others wrote, whatever the age of the last look. */
 TARN_MUST struct tarn_status *tarn_table__refresh(struct tarn_op *op, struct tarn_table *table);
 
 /* --- conflicts (conflict.c) --- */
-TARN_MUST struct tarn_status *tarn_table__check_conflicts(struct tarn_op *op, struct tarn_table *table,
+TARN_MUST struct tarn_status *tarn_table__check_conflicts(struct tarn_op *op,
+                                                          struct tarn_table *table,
                                                           enum tarn_commit_kind kind,
-                                                          struct tarn_manifest_entry *entries, size_t *count);
+                                                          struct tarn_manifest_entry *entries,
+                                                          size_t *count);
 
 /* --- writing manifests (manifests.c) --- */
-struct tarn_written {               /* names of what an attempt wrote, so that a dead one can be removed */
+struct tarn_written { /* names of what an attempt wrote, so that a dead one can be removed */
     struct tarn_slice *keys;
     size_t count, capacity;
 };
-TARN_MUST struct tarn_status *tarn_table__write_manifests(struct tarn_op *op, struct tarn_table *table,
-                                                          const struct tarn_manifest_entry *entries, size_t count,
-                                                          struct tarn_manifest_file **files, size_t *file_count,
-                                                          struct tarn_written *written);
+TARN_MUST struct tarn_status *tarn_table__write_manifests(
+    struct tarn_op *op, struct tarn_table *table, const struct tarn_manifest_entry *entries,
+    size_t count, struct tarn_manifest_file **files, size_t *file_count,
+    struct tarn_written *written);
 TARN_MUST struct tarn_status *tarn_table__write_list(struct tarn_op *op, struct tarn_table *table,
-                                                     const struct tarn_manifest_file *files, size_t count,
-                                                     struct tarn_slice *name, int64_t *size, struct tarn_written *written);
+                                                     const struct tarn_manifest_file *files,
+                                                     size_t count, struct tarn_slice *name,
+                                                     int64_t *size, struct tarn_written *written);
 /* base(N) ++ delta(N), small ones merged by Paimon's thresholds (docs/format.md, "Manifest merging"). */
 TARN_MUST struct tarn_status *tarn_table__merge_base(struct tarn_op *op, struct tarn_table *table,
-                                                     const struct tarn_head *head, struct tarn_manifest_file **files,
+                                                     const struct tarn_head *head,
+                                                     struct tarn_manifest_file **files,
                                                      size_t *count, struct tarn_written *written);
-void tarn_table__remove_written(struct tarn_op *op, struct tarn_table *table, const struct tarn_written *written);
+void tarn_table__remove_written(struct tarn_op *op, struct tarn_table *table,
+                                const struct tarn_written *written);
 
 /* --- sections of a bucket's files (split.c) --- */
-TARN_MUST struct tarn_status *tarn_table__make_splits(struct tarn_op *op, const struct tarn_schema *schema,
-                                                      const struct tarn_options *options, struct tarn_plan *plan);
+TARN_MUST struct tarn_status *tarn_table__make_splits(struct tarn_op *op,
+                                                      const struct tarn_schema *schema,
+                                                      const struct tarn_options *options,
+                                                      struct tarn_plan *plan);
 /* Files whose key ranges overlap, directly or through others, share a section number; files are sorted by
  * (min key, max key). */
-TARN_MUST struct tarn_status *tarn_table__sections(struct tarn_op *op, const struct tarn_schema *schema,
-                                                   struct tarn_plan_file *files, size_t count, int *section_of,
-                                                   int *section_count);
+TARN_MUST struct tarn_status *tarn_table__sections(struct tarn_op *op,
+                                                   const struct tarn_schema *schema,
+                                                   struct tarn_plan_file *files, size_t count,
+                                                   int *section_of, int *section_count);
 
 #endif

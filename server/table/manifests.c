@@ -18,16 +18,19 @@ static void remember(struct tarn_op *op, struct tarn_written *written, const cha
     written->keys[written->count++] = tarn_slice_str(key);
 }
 
-void tarn_table__remove_written(struct tarn_op *op, struct tarn_table *table, const struct tarn_written *written)
+void tarn_table__remove_written(struct tarn_op *op, struct tarn_table *table,
+                                const struct tarn_written *written)
 {
     for (size_t i = 0; i < written->count; i++)
-        tarn_log_status(op, TARN_WARN, "table.left_behind",
-                        tarn_store_remove(table->env->store, op, (const char *)written->keys[i].data));
+        tarn_log_status(
+            op, TARN_WARN, "table.left_behind",
+            tarn_store_remove(table->env->store, op, (const char *)written->keys[i].data));
 }
 
 /* Writes bytes as a new object of the manifest folder; the random name can't be taken. */
 static struct tarn_status *put_new(struct tarn_op *op, struct tarn_table *table, const char *kind,
-                                   struct tarn_slice bytes, struct tarn_slice *name, struct tarn_written *written)
+                                   struct tarn_slice bytes, struct tarn_slice *name,
+                                   struct tarn_written *written)
 {
     char uuid[TARN_UUID_SIZE];
     tarn_uuid_random(uuid);
@@ -54,19 +57,20 @@ static struct tarn_status *write_one(struct tarn_op *op, struct tarn_table *tabl
     uint8_t sync[16];
     tarn_random_bytes(sync, sizeof sync);
     TARN_OWN(tarn_buf_drop) struct tarn_buf bytes = {0};
-    TARN_TRY(tarn_manifest_encode(entries, count, view->options.manifest_compression, view->options.zstd_level, sync,
-                                  &bytes));
+    TARN_TRY(tarn_manifest_encode(entries, count, view->options.manifest_compression,
+                                  view->options.zstd_level, sync, &bytes));
     TARN_TRY(tarn_manifest_summarize(entries, count, tarn_partition_types(&view->schema, op->arena),
-                                     view->schema.partition_key_count, view->schema.id, op->arena, file));
+                                     view->schema.partition_key_count, view->schema.id, op->arena,
+                                     file));
     TARN_TRY(put_new(op, table, "manifest", tarn_buf_slice(&bytes), &file->name, written));
     file->size = (int64_t)bytes.size;
     return TARN_OK;
 }
 
 struct tarn_status *tarn_table__write_manifests(struct tarn_op *op, struct tarn_table *table,
-                                                const struct tarn_manifest_entry *entries, size_t count,
-                                                struct tarn_manifest_file **files, size_t *file_count,
-                                                struct tarn_written *written)
+                                                const struct tarn_manifest_entry *entries,
+                                                size_t count, struct tarn_manifest_file **files,
+                                                size_t *file_count, struct tarn_written *written)
 {
     size_t n = (count + TARN_MANIFEST_ENTRIES_MAX - 1) / TARN_MANIFEST_ENTRIES_MAX;
     *files = tarn_arena_calloc(op->arena, n + 1, sizeof **files);
@@ -81,14 +85,15 @@ struct tarn_status *tarn_table__write_manifests(struct tarn_op *op, struct tarn_
 
 struct tarn_status *tarn_table__write_list(struct tarn_op *op, struct tarn_table *table,
                                            const struct tarn_manifest_file *files, size_t count,
-                                           struct tarn_slice *name, int64_t *size, struct tarn_written *written)
+                                           struct tarn_slice *name, int64_t *size,
+                                           struct tarn_written *written)
 {
     const struct tarn_table_view *view = &table->view->view;
     uint8_t sync[16];
     tarn_random_bytes(sync, sizeof sync);
     TARN_OWN(tarn_buf_drop) struct tarn_buf bytes = {0};
-    TARN_TRY(tarn_manifest_list_encode(files, count, view->options.manifest_compression, view->options.zstd_level,
-                                       sync, &bytes));
+    TARN_TRY(tarn_manifest_list_encode(files, count, view->options.manifest_compression,
+                                       view->options.zstd_level, sync, &bytes));
     *size = (int64_t)bytes.size;
     return put_new(op, table, "manifest-list", tarn_buf_slice(&bytes), name, written);
 }
@@ -99,8 +104,8 @@ struct tarn_status *tarn_table__write_list(struct tarn_op *op, struct tarn_table
 struct merger {
     struct tarn_manifest_entry *entries;
     size_t count, capacity;
-    struct tarn_map *adds;     /* identity -> index + 1 of the ADD in entries */
-    bool unknown;              /* an entry holds fields we can't write: leave these manifests alone */
+    struct tarn_map *adds; /* identity -> index + 1 of the ADD in entries */
+    bool unknown;          /* an entry holds fields we can't write: leave these manifests alone */
 };
 
 static void merger_fini(struct merger *m)
@@ -109,8 +114,8 @@ static void merger_fini(struct merger *m)
     tarn_map_free(m->adds);
 }
 
-static struct tarn_status *merge_manifest(struct tarn_op *op, struct tarn_table *table, struct merger *m,
-                                          const struct tarn_manifest_file *file)
+static struct tarn_status *merge_manifest(struct tarn_op *op, struct tarn_table *table,
+                                          struct merger *m, const struct tarn_manifest_file *file)
 {
     struct tarn_manifest_entry *entries;
     size_t count;
@@ -137,7 +142,8 @@ static struct tarn_status *merge_manifest(struct tarn_op *op, struct tarn_table 
 /* Appends to `out` what `files` become: one or more new manifests, or themselves where they can't be rewritten. */
 static struct tarn_status *merge_some(struct tarn_op *op, struct tarn_table *table,
                                       const struct tarn_manifest_file *files, size_t count,
-                                      struct tarn_manifest_file *out, size_t *out_count, struct tarn_written *written)
+                                      struct tarn_manifest_file *out, size_t *out_count,
+                                      struct tarn_written *written)
 {
     TARN_OWN(merger_fini) struct merger m = {NULL, 0, 0, tarn_map_new(), false};
     for (size_t i = 0; i < count; i++) {
@@ -155,7 +161,8 @@ static struct tarn_status *merge_some(struct tarn_op *op, struct tarn_table *tab
             m.entries[kept++] = m.entries[i];
     struct tarn_manifest_file *merged;
     size_t merged_count;
-    TARN_TRY(tarn_table__write_manifests(op, table, m.entries, kept, &merged, &merged_count, written));
+    TARN_TRY(
+        tarn_table__write_manifests(op, table, m.entries, kept, &merged, &merged_count, written));
     tarn_assert(merged_count <= count);
     if (merged_count > 0)
         memcpy(out + *out_count, merged, merged_count * sizeof *merged);
@@ -228,13 +235,16 @@ static struct tarn_status *merge_minor(struct tarn_op *op, struct tarn_table *ta
     return TARN_OK;
 }
 
-struct tarn_status *tarn_table__merge_base(struct tarn_op *op, struct tarn_table *table, const struct tarn_head *head,
+struct tarn_status *tarn_table__merge_base(struct tarn_op *op, struct tarn_table *table,
+                                           const struct tarn_head *head,
                                            struct tarn_manifest_file **files, size_t *count,
                                            struct tarn_written *written)
 {
     *files = tarn_arena_calloc(op->arena, head->manifest_count + 1, sizeof **files);
     bool done;
-    TARN_TRY(merge_full(op, table, head->manifests, head->manifest_count, *files, count, &done, written));
+    TARN_TRY(merge_full(op, table, head->manifests, head->manifest_count, *files, count, &done,
+                        written));
     return done ? TARN_OK
-                : merge_minor(op, table, head->manifests, head->manifest_count, *files, count, written);
+                : merge_minor(op, table, head->manifests, head->manifest_count, *files, count,
+                              written);
 }

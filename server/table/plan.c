@@ -13,32 +13,35 @@ struct planner {
     struct tarn_plan *plan;
     size_t capacity;
 
-    struct tarn_predicate partition_where;   /* what `where` says of partition columns alone */
-    struct tarn_predicate key_where;         /* … of primary key columns alone */
+    struct tarn_predicate partition_where; /* what `where` says of partition columns alone */
+    struct tarn_predicate key_where;       /* … of primary key columns alone */
     bool has_where;
     const struct tarn_type **partition_types;
     int *partition_columns;
     size_t partition_count;
-    int *key_columns;                        /* trimmed primary key */
+    int *key_columns; /* trimmed primary key */
     size_t key_count;
-    int32_t wanted_bucket_of;                /* bucket count that wanted_bucket was reckoned for */
-    int32_t wanted_bucket;                   /* -1: any */
-    struct tarn_value *bucket_values;        /* one a bucket key column, where `where` fixes them all; else NULL */
+    int32_t wanted_bucket_of; /* bucket count that wanted_bucket was reckoned for */
+    int32_t wanted_bucket;    /* -1: any */
+    struct tarn_value
+        *bucket_values; /* one a bucket key column, where `where` fixes them all; else NULL */
 
-    struct tarn_slice last_partition;        /* the verdict on it is kept */
+    struct tarn_slice last_partition; /* the verdict on it is kept */
     bool last_partition_passes;
-    const struct tarn_schema **schemas;      /* by id, those that were needed */
+    const struct tarn_schema **schemas; /* by id, those that were needed */
     int64_t schema_capacity;
 };
 
 /* --- what the predicate fixes --- */
 
 /* Is node `i` an EQ on a column, joined to the root by ANDs only? Walks the postfix list once. */
-static const struct tarn_value *fixed_value(const struct tarn_predicate *p, int column, struct tarn_arena *arena)
+static const struct tarn_value *fixed_value(const struct tarn_predicate *p, int column,
+                                            struct tarn_arena *arena)
 {
     /* sure[i]: node i must be true where the root is. A node's operands end right before it. */
     bool *sure = tarn_arena_calloc(arena, p->node_count + 1, sizeof *sure);
-    size_t *begin = tarn_arena_calloc(arena, p->node_count + 1, sizeof *begin); /* where its subtree begins */
+    size_t *begin =
+        tarn_arena_calloc(arena, p->node_count + 1, sizeof *begin); /* where its subtree begins */
     for (size_t i = 0; i < p->node_count; i++) {
         switch (p->nodes[i].op) {
         case TARN_PRED_NOT:
@@ -62,7 +65,8 @@ static const struct tarn_value *fixed_value(const struct tarn_predicate *p, int 
             sure[i - 1] = true;
             sure[begin[i - 1] - 1] = true;
         }
-        if (n->column == column && (n->op == TARN_PRED_EQ || (n->op == TARN_PRED_IN && n->value_count == 1)))
+        if (n->column == column &&
+            (n->op == TARN_PRED_EQ || (n->op == TARN_PRED_IN && n->value_count == 1)))
             return &n->values[0];
     }
     return NULL;
@@ -81,7 +85,8 @@ static struct tarn_status *prepare_where(struct planner *p)
     TARN_TRY(tarn_predicate_parse(p->request->where, plan->schema, arena, &plan->where));
     TARN_TRY(tarn_predicate_restrict(&plan->where, p->partition_columns, p->partition_count, arena,
                                      &p->partition_where));
-    TARN_TRY(tarn_predicate_restrict(&plan->where, p->key_columns, p->key_count, arena, &p->key_where));
+    TARN_TRY(
+        tarn_predicate_restrict(&plan->where, p->key_columns, p->key_count, arena, &p->key_where));
     const struct tarn_options *o = plan->options;
     if (o->bucket <= 0 || o->bucket_key_count == 0)
         return TARN_OK;
@@ -98,7 +103,8 @@ static struct tarn_status *prepare_where(struct planner *p)
 
 /* --- pruning, one test each --- */
 
-static struct tarn_status *partition_passes(struct planner *p, struct tarn_slice partition, bool *out)
+static struct tarn_status *partition_passes(struct planner *p, struct tarn_slice partition,
+                                            bool *out)
 {
     *out = true;
     if (!p->has_where || p->partition_count == 0)
@@ -108,7 +114,8 @@ static struct tarn_status *partition_passes(struct planner *p, struct tarn_slice
         return TARN_OK;
     }
     struct tarn_value *row = tarn_arena_calloc(p->op->arena, p->partition_count, sizeof *row);
-    struct tarn_value *values = tarn_arena_calloc(p->op->arena, p->plan->schema->field_count, sizeof *values);
+    struct tarn_value *values =
+        tarn_arena_calloc(p->op->arena, p->plan->schema->field_count, sizeof *values);
     TARN_TRY(tarn_row_deserialize(partition, p->partition_types, p->partition_count, row));
     for (size_t i = 0; i < p->partition_count; i++)
         values[p->partition_columns[i]] = row[i];
@@ -124,25 +131,28 @@ static bool bucket_passes(struct planner *p, const struct tarn_manifest_entry *e
         return true;
     const struct tarn_options *o = p->plan->options;
     if (p->wanted_bucket_of != entry->total_buckets) { /* the count is each partition's own */
-        const struct tarn_type **types = tarn_arena_calloc(p->op->arena, o->bucket_key_count, sizeof *types);
+        const struct tarn_type **types =
+            tarn_arena_calloc(p->op->arena, o->bucket_key_count, sizeof *types);
         for (size_t i = 0; i < o->bucket_key_count; i++)
             types[i] = p->plan->schema->fields[o->bucket_key_columns[i]].type;
         p->wanted_bucket_of = entry->total_buckets;
-        p->wanted_bucket = tarn_bucket_of(o->bucket_function, types, p->bucket_values, o->bucket_key_count,
-                                          entry->total_buckets);
+        p->wanted_bucket = tarn_bucket_of(o->bucket_function, types, p->bucket_values,
+                                          o->bucket_key_count, entry->total_buckets);
     }
     return entry->bucket == p->wanted_bucket;
 }
 
 /* The schema a file was written by, read once. */
-static struct tarn_status *file_schema(struct planner *p, int64_t id, const struct tarn_schema **out)
+static struct tarn_status *file_schema(struct planner *p, int64_t id,
+                                       const struct tarn_schema **out)
 {
     if (id == p->plan->schema->id) {
         *out = p->plan->schema;
         return TARN_OK;
     }
     if (id < 0 || id >= p->schema_capacity)
-        return tarn_status_new(TARN_MANIFEST_MALFORMED, "table %s: a file names schema %" PRId64, p->table->name, id);
+        return tarn_status_new(TARN_MANIFEST_MALFORMED, "table %s: a file names schema %" PRId64,
+                               p->table->name, id);
     if (p->schemas[id] == NULL)
         TARN_TRY(tarn_table_schema(p->op, p->table, id, &p->schemas[id]));
     *out = p->schemas[id];
@@ -151,15 +161,16 @@ static struct tarn_status *file_schema(struct planner *p, int64_t id, const stru
 
 static struct tarn_bounds *unknown_bounds(struct planner *p, int64_t row_count)
 {
-    struct tarn_bounds *bounds = tarn_arena_calloc(p->op->arena, p->plan->schema->field_count, sizeof *bounds);
+    struct tarn_bounds *bounds =
+        tarn_arena_calloc(p->op->arena, p->plan->schema->field_count, sizeof *bounds);
     for (size_t i = 0; i < p->plan->schema->field_count; i++)
         bounds[i] = (struct tarn_bounds){.null_count = TARN_STATS_UNKNOWN, .row_count = row_count};
     return bounds;
 }
 
 /* Sets bounds[target] from position `at` of stats decoded as min and max. */
-static void set_bounds(struct tarn_bounds *bounds, int target, const struct tarn_stats *stats, size_t at,
-                       const struct tarn_value *min, const struct tarn_value *max)
+static void set_bounds(struct tarn_bounds *bounds, int target, const struct tarn_stats *stats,
+                       size_t at, const struct tarn_value *min, const struct tarn_value *max)
 {
     struct tarn_bounds *b = &bounds[target];
     b->known = true;
@@ -170,9 +181,11 @@ static void set_bounds(struct tarn_bounds *bounds, int target, const struct tarn
 }
 
 /* Key statistics: one a key column, in key order. False: they can't be used. */
-static bool key_bounds(struct planner *p, const struct tarn_data_file *file, struct tarn_bounds *bounds)
+static bool key_bounds(struct planner *p, const struct tarn_data_file *file,
+                       struct tarn_bounds *bounds)
 {
-    const struct tarn_type **types = tarn_arena_calloc(p->op->arena, p->key_count + 1, sizeof *types);
+    const struct tarn_type **types =
+        tarn_arena_calloc(p->op->arena, p->key_count + 1, sizeof *types);
     struct tarn_value *min = tarn_arena_calloc(p->op->arena, p->key_count * 2 + 1, sizeof *min);
     struct tarn_value *max = min + p->key_count;
     for (size_t i = 0; i < p->key_count; i++)
@@ -190,11 +203,11 @@ static bool key_bounds(struct planner *p, const struct tarn_data_file *file, str
 }
 
 /* Which columns of the file's schema its value statistics cover, in their order. */
-static size_t covered_columns(struct planner *p, const struct tarn_schema *schema, const struct tarn_data_file *file,
-                              int **out)
+static size_t covered_columns(struct planner *p, const struct tarn_schema *schema,
+                              const struct tarn_data_file *file, int **out)
 {
-    int *columns = tarn_arena_calloc(p->op->arena, schema->field_count + file->value_stats_column_count + 1,
-                                     sizeof *columns);
+    int *columns = tarn_arena_calloc(
+        p->op->arena, schema->field_count + file->value_stats_column_count + 1, sizeof *columns);
     size_t n = 0;
     if (file->has_value_stats_columns)
         for (size_t i = 0; i < file->value_stats_column_count; i++)
@@ -216,14 +229,16 @@ static struct tarn_status *value_bounds(struct planner *p, const struct tarn_dat
     int *covered;
     size_t count = covered_columns(p, then, file, &covered);
     const struct tarn_type **types = tarn_arena_calloc(p->op->arena, count + 1, sizeof *types);
-    struct tarn_value *min = tarn_arena_calloc(p->op->arena, count * 2 + 1, sizeof *min), *max = min + count;
+    struct tarn_value *min = tarn_arena_calloc(p->op->arena, count * 2 + 1, sizeof *min),
+                      *max = min + count;
     bool usable = true;
     for (size_t i = 0; i < count; i++) {
         usable &= covered[i] >= 0;
         if (usable)
             types[i] = then->fields[covered[i]].type;
     }
-    struct tarn_status *s = usable ? tarn_row_deserialize(file->value_stats.min, types, count, min) : TARN_OK;
+    struct tarn_status *s =
+        usable ? tarn_row_deserialize(file->value_stats.min, types, count, min) : TARN_OK;
     if (s == TARN_OK && usable)
         s = tarn_row_deserialize(file->value_stats.max, types, count, max);
     if (s != TARN_OK) {
@@ -241,14 +256,17 @@ static struct tarn_status *value_bounds(struct planner *p, const struct tarn_dat
     return TARN_OK;
 }
 
-static struct tarn_status *key_passes(struct planner *p, const struct tarn_data_file *file, bool *out)
+static struct tarn_status *key_passes(struct planner *p, const struct tarn_data_file *file,
+                                      bool *out)
 {
     struct tarn_bounds *bounds = unknown_bounds(p, file->row_count);
-    *out = !key_bounds(p, file, bounds) || tarn_predicate_may_match(&p->key_where, p->plan->schema, bounds);
+    *out = !key_bounds(p, file, bounds) ||
+           tarn_predicate_may_match(&p->key_where, p->plan->schema, bounds);
     return TARN_OK;
 }
 
-static struct tarn_status *values_pass(struct planner *p, const struct tarn_data_file *file, bool *out)
+static struct tarn_status *values_pass(struct planner *p, const struct tarn_data_file *file,
+                                       bool *out)
 {
     struct tarn_bounds *bounds = unknown_bounds(p, file->row_count);
     TARN_TRY(value_bounds(p, file, bounds));
@@ -324,7 +342,8 @@ static struct tarn_status *walk(struct planner *p, struct tarn_state_iterator *i
             TARN_TRY(tarn_op_check(p->op));
         int64_t removed_by = INT64_MAX;
         if (removed && !take_removed_by(key, &removed_by))
-            return tarn_status_new(TARN_STATE_DAMAGED, "table %s: a key of the index is damaged", p->table->name);
+            return tarn_status_new(TARN_STATE_DAMAGED, "table %s: a key of the index is damaged",
+                                   p->table->name);
         struct tarn_live live;
         TARN_TRY(tarn_table__live_decode(value, p->op->arena, &live));
         if (live.added_by <= at && removed_by > at)
@@ -355,9 +374,11 @@ static struct tarn_status *collect(struct planner *p)
     tarn_key_add_i64(&after, p->plan->snapshot.id + 1);
     pthread_rwlock_rdlock(&p->table->index_lock); /* both iterators see one state of the index */
     TARN_OWN(tarn_state_iterator_drop)
-    struct tarn_state_iterator *live = tarn_state_iterator_new(state, TARN_FAMILY_LIVE, tarn_buf_slice(&prefix));
+    struct tarn_state_iterator *live =
+        tarn_state_iterator_new(state, TARN_FAMILY_LIVE, tarn_buf_slice(&prefix));
     TARN_OWN(tarn_state_iterator_drop)
-    struct tarn_state_iterator *removed = tarn_state_iterator_new(state, TARN_FAMILY_REMOVED, tarn_buf_slice(&prefix));
+    struct tarn_state_iterator *removed =
+        tarn_state_iterator_new(state, TARN_FAMILY_REMOVED, tarn_buf_slice(&prefix));
     pthread_rwlock_unlock(&p->table->index_lock);
     tarn_state_iterator_seek(removed, tarn_buf_slice(&after));
     TARN_TRY(walk(p, live, false));
@@ -378,12 +399,14 @@ static struct tarn_status *prune_sections(struct planner *p)
     for (size_t begin = 0, end; begin < plan->file_count; begin = end) {
         for (end = begin + 1; end < plan->file_count; end++)
             if (plan->files[end].entry.bucket != plan->files[begin].entry.bucket ||
-                !tarn_slice_equal(plan->files[end].entry.partition, plan->files[begin].entry.partition))
+                !tarn_slice_equal(plan->files[end].entry.partition,
+                                  plan->files[begin].entry.partition))
                 break;
         size_t count = end - begin;
         int *section_of = tarn_arena_calloc(p->op->arena, count + 1, sizeof *section_of);
         int section_count;
-        TARN_TRY(tarn_table__sections(p->op, plan->schema, plan->files + begin, count, section_of, &section_count));
+        TARN_TRY(tarn_table__sections(p->op, plan->schema, plan->files + begin, count, section_of,
+                                      &section_count));
         bool *wanted = tarn_arena_calloc(p->op->arena, (size_t)section_count + 1, sizeof *wanted);
         for (size_t i = 0; i < count; i++) {
             bool passes = true;
@@ -423,7 +446,8 @@ struct tarn_status *tarn_table_plan(struct tarn_op *op, struct tarn_table *table
     TARN_OWN(tarn_table__leave) TARN_UNUSED pthread_rwlock_t *place = tarn_table__enter(table);
     int64_t begun = tarn_clock_mono_ns();
     memset(out, 0, sizeof *out);
-    struct planner p = {.op = op, .table = table, .request = request, .plan = out, .wanted_bucket_of = -1};
+    struct planner p = {
+        .op = op, .table = table, .request = request, .plan = out, .wanted_bucket_of = -1};
     TARN_OWN(tarn_table_view_drop) const struct tarn_table_view *view = NULL;
     TARN_TRY(tarn_table_look(op, table, &view));
     TARN_TRY(tarn_table_snapshot(op, table, request->version, &out->has_snapshot, &out->snapshot));
@@ -442,8 +466,9 @@ struct tarn_status *tarn_table_plan(struct tarn_op *op, struct tarn_table *table
 
 /* --- pictures of buckets --- */
 
-struct tarn_status *tarn_table_buckets(struct tarn_op *op, struct tarn_table *table, struct tarn_slice partition,
-                                       struct tarn_bucket_files **out, size_t *count)
+struct tarn_status *tarn_table_buckets(struct tarn_op *op, struct tarn_table *table,
+                                       struct tarn_slice partition, struct tarn_bucket_files **out,
+                                       size_t *count)
 {
     TARN_TRY(tarn_table__check_here(table));
     TARN_OWN(tarn_buf_drop) struct tarn_buf prefix = {0};
@@ -456,9 +481,10 @@ struct tarn_status *tarn_table_buckets(struct tarn_op *op, struct tarn_table *ta
     size_t n = 0;
     for (size_t i = 0; i < live_count; i++) { /* keys come in order of partition and bucket */
         files[i] = live[i].entry;
-        if (n == 0 || list[n - 1].bucket != files[i].bucket || !tarn_slice_equal(list[n - 1].partition, files[i].partition))
-            list[n++] = (struct tarn_bucket_files){files[i].partition, files[i].bucket, files[i].total_buckets,
-                                                   &files[i], 0};
+        if (n == 0 || list[n - 1].bucket != files[i].bucket ||
+            !tarn_slice_equal(list[n - 1].partition, files[i].partition))
+            list[n++] = (struct tarn_bucket_files){files[i].partition, files[i].bucket,
+                                                   files[i].total_buckets, &files[i], 0};
         list[n - 1].file_count++;
     }
     *out = list;
@@ -466,8 +492,9 @@ struct tarn_status *tarn_table_buckets(struct tarn_op *op, struct tarn_table *ta
     return TARN_OK;
 }
 
-struct tarn_status *tarn_table_bucket(struct tarn_op *op, struct tarn_table *table, struct tarn_slice partition,
-                                      int32_t bucket, struct tarn_bucket_files *out)
+struct tarn_status *tarn_table_bucket(struct tarn_op *op, struct tarn_table *table,
+                                      struct tarn_slice partition, int32_t bucket,
+                                      struct tarn_bucket_files *out)
 {
     TARN_TRY(tarn_table__check_here(table));
     TARN_OWN(tarn_buf_drop) struct tarn_buf prefix = {0};

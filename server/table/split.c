@@ -4,7 +4,7 @@
 
 /* --- sections of a primary-key bucket --- */
 
-struct ranged {                     /* a file with its keys decoded once */
+struct ranged { /* a file with its keys decoded once */
     struct tarn_plan_file file;
     struct tarn_value *min, *max;
 };
@@ -14,7 +14,8 @@ struct key_order {
     size_t count;
 };
 
-static int compare(const struct key_order *k, const struct tarn_value *a, const struct tarn_value *b)
+static int compare(const struct key_order *k, const struct tarn_value *a,
+                   const struct tarn_value *b)
 {
     for (size_t i = 0; i < k->count; i++) {
         int c = tarn_value_compare(k->types[i], &a[i], &b[i]);
@@ -32,23 +33,26 @@ static int by_range(const void *a, const void *b, void *arg)
 }
 
 static struct tarn_status *decode_ranges(struct tarn_op *op, const struct key_order *k,
-                                         const struct tarn_plan_file *files, size_t count, struct ranged **out)
+                                         const struct tarn_plan_file *files, size_t count,
+                                         struct ranged **out)
 {
     struct ranged *list = tarn_arena_calloc(op->arena, count + 1, sizeof *list);
     for (size_t i = 0; i < count; i++) {
         list[i].file = files[i];
         list[i].min = tarn_arena_calloc(op->arena, k->count + 1, sizeof *list[i].min);
         list[i].max = tarn_arena_calloc(op->arena, k->count + 1, sizeof *list[i].max);
-        TARN_TRY(tarn_row_deserialize(files[i].entry.file.min_key, k->types, k->count, list[i].min));
-        TARN_TRY(tarn_row_deserialize(files[i].entry.file.max_key, k->types, k->count, list[i].max));
+        TARN_TRY(
+            tarn_row_deserialize(files[i].entry.file.min_key, k->types, k->count, list[i].min));
+        TARN_TRY(
+            tarn_row_deserialize(files[i].entry.file.max_key, k->types, k->count, list[i].max));
     }
     *out = list;
     return TARN_OK;
 }
 
 struct tarn_status *tarn_table__sections(struct tarn_op *op, const struct tarn_schema *schema,
-                                         struct tarn_plan_file *files, size_t count, int *section_of,
-                                         int *section_count)
+                                         struct tarn_plan_file *files, size_t count,
+                                         int *section_of, int *section_count)
 {
     int *columns;
     struct key_order k = {.count = tarn_schema_trimmed_key_columns(schema, op->arena, &columns)};
@@ -79,7 +83,7 @@ struct packer {
     struct tarn_op *op;
     struct tarn_plan *plan;
     size_t split_capacity;
-    int64_t weight;          /* of the split being filled; 0: it is empty */
+    int64_t weight; /* of the split being filled; 0: it is empty */
 };
 
 static void start_split(struct packer *p, struct tarn_plan_file *first)
@@ -93,8 +97,8 @@ static void start_split(struct packer *p, struct tarn_plan_file *first)
         plan->splits = splits;
         p->split_capacity = capacity;
     }
-    plan->splits[plan->split_count++] =
-        (struct tarn_split){.partition = first->entry.partition, .bucket = first->entry.bucket, .files = first};
+    plan->splits[plan->split_count++] = (struct tarn_split){
+        .partition = first->entry.partition, .bucket = first->entry.bucket, .files = first};
     p->weight = 0;
 }
 
@@ -131,13 +135,14 @@ static int by_sequence(const void *a, const void *b)
 static bool reads_raw(const struct tarn_plan_file *files, size_t count)
 {
     for (size_t i = 0; i < count; i++)
-        if (files[i].entry.file.level == 0 || files[i].entry.file.level != files[0].entry.file.level ||
-            has_deletes(&files[i]))
+        if (files[i].entry.file.level == 0 ||
+            files[i].entry.file.level != files[0].entry.file.level || has_deletes(&files[i]))
             return false;
     return true;
 }
 
-static struct tarn_status *split_bucket(struct packer *p, struct tarn_plan_file *files, size_t count)
+static struct tarn_status *split_bucket(struct packer *p, struct tarn_plan_file *files,
+                                        size_t count)
 {
     bool open = false;
     size_t first_split = p->plan->split_count;
@@ -167,7 +172,8 @@ static struct tarn_status *split_bucket(struct packer *p, struct tarn_plan_file 
 }
 
 struct tarn_status *tarn_table__make_splits(struct tarn_op *op, const struct tarn_schema *schema,
-                                            const struct tarn_options *options, struct tarn_plan *plan)
+                                            const struct tarn_options *options,
+                                            struct tarn_plan *plan)
 {
     struct packer p = {.op = op, .plan = plan};
     for (size_t begin = 0, end; begin < plan->file_count; begin = end) {

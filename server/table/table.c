@@ -2,8 +2,9 @@
 
 /* The table as an object: opening, the look for what others wrote, and the views that readers hold. */
 
-struct tarn_status *tarn_table_open(struct tarn_op *op, const struct tarn_table_env *env, const char *path,
-                                    const char *uuid, const char *name, struct tarn_table **out)
+struct tarn_status *tarn_table_open(struct tarn_op *op, const struct tarn_table_env *env,
+                                    const char *path, const char *uuid, const char *name,
+                                    struct tarn_table **out)
 {
     TARN_OWN(tarn_table_drop_ref) struct tarn_table *table = tarn_calloc(1, sizeof *table);
     atomic_init(&table->ref_count, 1);
@@ -18,7 +19,8 @@ struct tarn_status *tarn_table_open(struct tarn_op *op, const struct tarn_table_
     pthread_rwlock_init(&table->place, NULL);
     table->pending_last = &table->pending_first;
     table->mailbox = tarn_mailbox_new(env->exec, name);
-    TARN_TRY(tarn_table__refresh(op, table)); /* nobody else has it yet: as good as in its mailbox */
+    TARN_TRY(
+        tarn_table__refresh(op, table)); /* nobody else has it yet: as good as in its mailbox */
     *out = tarn_move(table);
     return TARN_OK;
 }
@@ -90,7 +92,8 @@ static void view_box_drop(struct view_box **box)
 }
 
 /* Fills what the view says of schema and options: of the newest schema file. */
-static struct tarn_status *fill_schema(struct tarn_op *op, struct tarn_table *table, struct view_box *box)
+static struct tarn_status *fill_schema(struct tarn_op *op, struct tarn_table *table,
+                                       struct view_box *box)
 {
     int64_t known = table->view == NULL ? -1 : table->view->view.schema.id;
     int64_t id;
@@ -98,8 +101,8 @@ static struct tarn_status *fill_schema(struct tarn_op *op, struct tarn_table *ta
     bool found;
     TARN_TRY(tarn_table__read_schema(op, table, id, box->arena, &found, &box->view.schema));
     if (!found) /* the folder was removed or rewritten below us: look at it anew */
-        return tarn_status_new(TARN_TABLE_NOT_FOUND, "table %s: schema %" PRId64 " is gone from %s", table->name, id,
-                               table->path);
+        return tarn_status_new(TARN_TABLE_NOT_FOUND, "table %s: schema %" PRId64 " is gone from %s",
+                               table->name, id, table->path);
     return tarn_options_parse(&box->view.schema, box->arena, &box->view.options);
 }
 
@@ -140,11 +143,13 @@ static struct tarn_status *unchanged(struct tarn_op *op, struct tarn_table *tabl
         return TARN_OK;
     struct tarn_store *store = table->env->store;
     bool next_snapshot, next_schema;
-    TARN_TRY(tarn_store_stat(store, op, tarn_table__key(op, table, "snapshot/snapshot-%" PRId64, table->head->id + 1),
-                             &next_snapshot, NULL));
     TARN_TRY(tarn_store_stat(
-        store, op, tarn_table__key(op, table, "schema/schema-%" PRId64, table->view->view.schema.id + 1), &next_schema,
-        NULL));
+        store, op, tarn_table__key(op, table, "snapshot/snapshot-%" PRId64, table->head->id + 1),
+        &next_snapshot, NULL));
+    TARN_TRY(tarn_store_stat(
+        store, op,
+        tarn_table__key(op, table, "schema/schema-%" PRId64, table->view->view.schema.id + 1),
+        &next_schema, NULL));
     if (next_snapshot || next_schema)
         return TARN_OK;
     if (table->head->id == 0) {
@@ -155,11 +160,13 @@ static struct tarn_status *unchanged(struct tarn_op *op, struct tarn_table *tabl
     }
     bool earliest, here;
     TARN_TRY(tarn_store_stat(
-        store, op, tarn_table__key(op, table, "snapshot/snapshot-%" PRId64, table->view->view.earliest_id), &earliest,
-        NULL));
+        store, op,
+        tarn_table__key(op, table, "snapshot/snapshot-%" PRId64, table->view->view.earliest_id),
+        &earliest, NULL));
     struct tarn_snapshot snapshot;
     struct tarn_slice json;
-    TARN_TRY(tarn_table__read_snapshot(op, table, table->head->id, op->arena, &here, &json, &snapshot));
+    TARN_TRY(
+        tarn_table__read_snapshot(op, table, table->head->id, op->arena, &here, &json, &snapshot));
     *out = earliest && here && tarn_slice_equal(json, table->head->json);
     return TARN_OK;
 }
@@ -175,7 +182,8 @@ static struct tarn_status *learn(struct tarn_op *op, struct tarn_table *table)
     TARN_OWN(tarn_head_drop) struct tarn_head *head = NULL;
     TARN_TRY(tarn_table__load_head(op, table, range.latest, &found, &head));
     if (!found)
-        return tarn_status_new(TARN_SNAPSHOT_NOT_FOUND, "table %s: snapshot %" PRId64 " vanished while it was read",
+        return tarn_status_new(TARN_SNAPSHOT_NOT_FOUND,
+                               "table %s: snapshot %" PRId64 " vanished while it was read",
                                table->name, range.latest);
     struct tarn_head *old = table->head;
     bool news = old == NULL || old->id != head->id || !tarn_slice_equal(old->json, head->json);
@@ -220,7 +228,8 @@ static void run_look(void *arg)
         job->status = tarn_table__refresh(job->op, job->table);
 }
 
-struct tarn_status *tarn_table_look(struct tarn_op *op, struct tarn_table *table, const struct tarn_table_view **out)
+struct tarn_status *tarn_table_look(struct tarn_op *op, struct tarn_table *table,
+                                    const struct tarn_table_view **out)
 {
     TARN_OWN(tarn_table__leave) TARN_UNUSED pthread_rwlock_t *place = tarn_table__enter(table);
     TARN_TRY(tarn_table__check_here(table));
@@ -242,8 +251,8 @@ struct tarn_status *tarn_table_look(struct tarn_op *op, struct tarn_table *table
 struct end_job {
     struct tarn_op *op;
     struct tarn_table *table;
-    const char *path, *name;   /* a move */
-    bool forget;               /* the end */
+    const char *path, *name; /* a move */
+    bool forget;             /* the end */
     struct tarn_status *status;
 };
 
@@ -277,7 +286,8 @@ static void run_move(void *arg)
     pthread_mutex_unlock(&table->lock);
 }
 
-struct tarn_status *tarn_table_move(struct tarn_op *op, struct tarn_table *table, const char *path, const char *name)
+struct tarn_status *tarn_table_move(struct tarn_op *op, struct tarn_table *table, const char *path,
+                                    const char *name)
 {
     struct end_job job = {.op = op, .table = table, .path = path, .name = name};
     /* Before the mailbox: those that are in the folder now may still need it to look. */
@@ -309,18 +319,20 @@ struct tarn_status *tarn_table_schema(struct tarn_op *op, struct tarn_table *tab
     bool found;
     TARN_TRY(tarn_table__read_schema(op, table, id, op->arena, &found, schema));
     if (!found)
-        return tarn_status_new(TARN_SCHEMA_MALFORMED, "table %s has no schema %" PRId64, table->name, id);
+        return tarn_status_new(TARN_SCHEMA_MALFORMED, "table %s has no schema %" PRId64,
+                               table->name, id);
     *out = schema;
     return TARN_OK;
 }
 
-struct tarn_status *tarn_table_schemas(struct tarn_op *op, struct tarn_table *table, const struct tarn_schema ***out,
-                                       size_t *count)
+struct tarn_status *tarn_table_schemas(struct tarn_op *op, struct tarn_table *table,
+                                       const struct tarn_schema ***out, size_t *count)
 {
     TARN_OWN(tarn_table__leave) TARN_UNUSED pthread_rwlock_t *place = tarn_table__enter(table);
     TARN_OWN(tarn_table_view_drop) const struct tarn_table_view *view = NULL;
     TARN_TRY(tarn_table_look(op, table, &view));
-    const struct tarn_schema **list = tarn_arena_calloc(op->arena, (size_t)view->schema.id + 1, sizeof *list);
+    const struct tarn_schema **list =
+        tarn_arena_calloc(op->arena, (size_t)view->schema.id + 1, sizeof *list);
     size_t n = 0;
     for (int64_t id = 0; id <= view->schema.id; id++) {
         struct tarn_schema *schema = tarn_arena_calloc(op->arena, 1, sizeof *schema);
@@ -348,14 +360,17 @@ static struct tarn_status *put_schema(struct schema_job *job)
     TARN_TRY(tarn_table__refresh(job->op, table));
     int64_t current = table->view->view.schema.id;
     if (job->next->id != current + 1)
-        return tarn_status_new(TARN_SCHEMA_CONFLICT, "table %s has schema %" PRId64 " by now", table->name, current);
+        return tarn_status_new(TARN_SCHEMA_CONFLICT, "table %s has schema %" PRId64 " by now",
+                               table->name, current);
     TARN_OWN(tarn_buf_drop) struct tarn_buf json = {0};
     tarn_schema_encode(job->next, &json);
     const char *key = tarn_table__key(job->op, table, "schema/schema-%" PRId64, job->next->id);
     bool created;
-    TARN_TRY(tarn_store_put_if_absent(table->env->store, job->op, key, tarn_buf_slice(&json), &created));
+    TARN_TRY(
+        tarn_store_put_if_absent(table->env->store, job->op, key, tarn_buf_slice(&json), &created));
     if (!created)
-        return tarn_status_new(TARN_SCHEMA_CONFLICT, "another writer made schema %" PRId64 " of table %s first",
+        return tarn_status_new(TARN_SCHEMA_CONFLICT,
+                               "another writer made schema %" PRId64 " of table %s first",
                                job->next->id, table->name);
     return tarn_table__publish_view(job->op, table);
 }
@@ -366,7 +381,8 @@ static void run_put_schema(void *arg)
     job->status = put_schema(job);
 }
 
-struct tarn_status *tarn_table_put_schema(struct tarn_op *op, struct tarn_table *table, const struct tarn_schema *next)
+struct tarn_status *tarn_table_put_schema(struct tarn_op *op, struct tarn_table *table,
+                                          const struct tarn_schema *next)
 {
     struct schema_job job = {op, table, next, TARN_OK};
     tarn_mailbox_call(table->mailbox, run_put_schema, &job);

@@ -24,7 +24,7 @@
 
 struct tarn_table;
 
-struct tarn_table_env {   /* shared by all tables; outlives them */
+struct tarn_table_env { /* shared by all tables; outlives them */
     struct tarn_store *store;
     struct tarn_state *state;
     struct tarn_exec *exec;
@@ -47,18 +47,19 @@ const char *tarn_table_uuid(const struct tarn_table *table);
 const char *tarn_table_name(const struct tarn_table *table); /* "db.t", for messages */
 /* The table was dropped or renamed away: every later call fails with TABLE_NOT_FOUND / TABLE_REPLACED.
  * forget: its keys in the state are removed too. */
-TARN_MUST struct tarn_status *tarn_table_retire(struct tarn_op *op, struct tarn_table *table, bool forget);
+TARN_MUST struct tarn_status *tarn_table_retire(struct tarn_op *op, struct tarn_table *table,
+                                                bool forget);
 /* Moves the folder to `path` and gives the table another name; its uuid and index stay. */
 TARN_MUST struct tarn_status *tarn_table_move(struct tarn_op *op, struct tarn_table *table,
                                               const char *path, const char *name);
 
 /* --- what the table is now --- */
-struct tarn_table_view {  /* immutable, counted */
-    struct tarn_schema schema;      /* the current one */
+struct tarn_table_view {       /* immutable, counted */
+    struct tarn_schema schema; /* the current one */
     struct tarn_options options;
     bool has_snapshot;
-    struct tarn_snapshot snapshot;  /* the latest */
-    int64_t earliest_id;            /* of retained snapshots; 0: none */
+    struct tarn_snapshot snapshot; /* the latest */
+    int64_t earliest_id;           /* of retained snapshots; 0: none */
 };
 /* Looks for newer snapshots and schemas of other writers if the last look is older than foreign_check. */
 TARN_MUST struct tarn_status *tarn_table_look(struct tarn_op *op, struct tarn_table *table,
@@ -66,8 +67,8 @@ TARN_MUST struct tarn_status *tarn_table_look(struct tarn_op *op, struct tarn_ta
 void tarn_table_view_unref(const struct tarn_table_view *view);
 void tarn_table_view_drop(const struct tarn_table_view **view);
 /* Any schema of the table; lies in the op's arena. */
-TARN_MUST struct tarn_status *tarn_table_schema(struct tarn_op *op, struct tarn_table *table, int64_t id,
-                                                const struct tarn_schema **out);
+TARN_MUST struct tarn_status *tarn_table_schema(struct tarn_op *op, struct tarn_table *table,
+                                                int64_t id, const struct tarn_schema **out);
 TARN_MUST struct tarn_status *tarn_table_schemas(struct tarn_op *op, struct tarn_table *table,
                                                  const struct tarn_schema ***out, size_t *count);
 /* Publishes schema `next` (id = current + 1) by put-if-absent, in order with commits. SCHEMA_CONFLICT. */
@@ -75,32 +76,42 @@ TARN_MUST struct tarn_status *tarn_table_put_schema(struct tarn_op *op, struct t
                                                     const struct tarn_schema *next);
 
 /* --- versions --- */
-struct tarn_version { int64_t snapshot_id; int64_t time_ms; }; /* both TARN_SNAPSHOT_NONE: the latest */
+struct tarn_version {
+    int64_t snapshot_id;
+    int64_t time_ms;
+}; /* both TARN_SNAPSHOT_NONE: the latest */
 TARN_MUST struct tarn_status *tarn_table_snapshot(struct tarn_op *op, struct tarn_table *table,
-                                                  struct tarn_version version, bool *found, /* false: no snapshot yet */
+                                                  struct tarn_version version,
+                                                  bool *found, /* false: no snapshot yet */
                                                   struct tarn_snapshot *out);
 /* Retained ones with id >= from, oldest first, at most `max`. */
-TARN_MUST struct tarn_status *tarn_table_snapshots(struct tarn_op *op, struct tarn_table *table, int64_t from,
-                                                   size_t max, struct tarn_snapshot **out, size_t *count);
+TARN_MUST struct tarn_status *tarn_table_snapshots(struct tarn_op *op, struct tarn_table *table,
+                                                   int64_t from, size_t max,
+                                                   struct tarn_snapshot **out, size_t *count);
 TARN_MUST struct tarn_status *tarn_table_manifests(struct tarn_op *op, struct tarn_table *table,
                                                    const struct tarn_snapshot *snapshot,
-                                                   struct tarn_manifest_file **base, size_t *base_count,
-                                                   struct tarn_manifest_file **delta, size_t *delta_count);
+                                                   struct tarn_manifest_file **base,
+                                                   size_t *base_count,
+                                                   struct tarn_manifest_file **delta,
+                                                   size_t *delta_count);
 
 /* --- commit --- */
 struct tarn_commit {
     struct tarn_slice user;
-    int64_t identifier;                       /* TARN_COMMIT_IDENTIFIER_BATCH: a batch */
-    int64_t watermark;                        /* TARN_SNAPSHOT_NONE: none */
-    const struct tarn_pair *properties; size_t property_count;
-    enum tarn_commit_kind kind;               /* of the append part: APPEND or OVERWRITE */
-    const struct tarn_manifest_entry *append; size_t append_count;
-    const struct tarn_manifest_entry *compact; size_t compact_count; /* DELETEs and ADDs: a COMPACT snapshot */
-    bool check_files;                         /* look that every ADD exists in the store first */
+    int64_t identifier; /* TARN_COMMIT_IDENTIFIER_BATCH: a batch */
+    int64_t watermark;  /* TARN_SNAPSHOT_NONE: none */
+    const struct tarn_pair *properties;
+    size_t property_count;
+    enum tarn_commit_kind kind; /* of the append part: APPEND or OVERWRITE */
+    const struct tarn_manifest_entry *append;
+    size_t append_count;
+    const struct tarn_manifest_entry *compact;
+    size_t compact_count; /* DELETEs and ADDs: a COMPACT snapshot */
+    bool check_files;     /* look that every ADD exists in the store first */
 };
 struct tarn_commit_result {
     int64_t append_snapshot_id, compact_snapshot_id; /* 0: there was no such part */
-    bool repeated;                            /* it had landed before */
+    bool repeated;                                   /* it had landed before */
 };
 /* Returns when the snapshot is durable, or refused, or unknown. Steps 1-7 of docs/architecture.md. */
 TARN_MUST struct tarn_status *tarn_table_commit(struct tarn_op *op, struct tarn_table *table,
@@ -109,55 +120,62 @@ TARN_MUST struct tarn_status *tarn_table_commit(struct tarn_op *op, struct tarn_
 /* Did (user, identifier, kind) land? *snapshot_id 0: not that we know. */
 TARN_MUST struct tarn_status *tarn_table_find_commit(struct tarn_op *op, struct tarn_table *table,
                                                      struct tarn_slice user, int64_t identifier,
-                                                     enum tarn_commit_kind kind, int64_t *snapshot_id);
+                                                     enum tarn_commit_kind kind,
+                                                     int64_t *snapshot_id);
 /* `count` sequence numbers of a bucket, above everything live or handed out before. */
-TARN_MUST struct tarn_status *tarn_table_reserve_sequences(struct tarn_op *op, struct tarn_table *table,
-                                                           struct tarn_slice partition, int32_t bucket,
-                                                           int64_t count, int64_t *first);
+TARN_MUST struct tarn_status *tarn_table_reserve_sequences(struct tarn_op *op,
+                                                           struct tarn_table *table,
+                                                           struct tarn_slice partition,
+                                                           int32_t bucket, int64_t count,
+                                                           int64_t *first);
 
 /* --- plan --- */
 struct tarn_plan_file {
-    struct tarn_manifest_entry entry;   /* kind ADD; with statistics only where asked for */
-    int64_t added_by;                   /* snapshot id; 0: before what is retained */
+    struct tarn_manifest_entry entry; /* kind ADD; with statistics only where asked for */
+    int64_t added_by;                 /* snapshot id; 0: before what is retained */
 };
 struct tarn_split {
     struct tarn_slice partition;
     int32_t bucket;
     bool raw;
-    struct tarn_plan_file *files;       /* sorted as a reader wants them */
+    struct tarn_plan_file *files; /* sorted as a reader wants them */
     size_t file_count;
 };
 struct tarn_plan_request {
     struct tarn_version version;
-    struct tarn_slice where;            /* SQL text; empty: all */
-    bool with_stats;                    /* keep statistics in the result */
-    bool no_splits;                     /* files only, as one list: `tarn files` */
+    struct tarn_slice where; /* SQL text; empty: all */
+    bool with_stats;         /* keep statistics in the result */
+    bool no_splits;          /* files only, as one list: `tarn files` */
 };
-struct tarn_plan {                      /* everything lies in the op's arena */
+struct tarn_plan { /* everything lies in the op's arena */
     bool has_snapshot;
     struct tarn_snapshot snapshot;
-    const struct tarn_schema *schema;   /* of the snapshot's time where a version was asked, else current */
+    const struct tarn_schema
+        *schema; /* of the snapshot's time where a version was asked, else current */
     const struct tarn_options *options;
-    struct tarn_predicate where;        /* bound to `schema`; node_count 0: none */
-    struct tarn_plan_file *files; size_t file_count;
-    struct tarn_split *splits; size_t split_count;
+    struct tarn_predicate where; /* bound to `schema`; node_count 0: none */
+    struct tarn_plan_file *files;
+    size_t file_count;
+    struct tarn_split *splits;
+    size_t split_count;
     int64_t files_seen, pruned_by_partition, pruned_by_bucket, pruned_by_key, pruned_by_stats;
 };
 TARN_MUST struct tarn_status *tarn_table_plan(struct tarn_op *op, struct tarn_table *table,
-                                              const struct tarn_plan_request *request, struct tarn_plan *out);
+                                              const struct tarn_plan_request *request,
+                                              struct tarn_plan *out);
 
 /* --- the picture of a bucket: for compaction --- */
 struct tarn_bucket_files {
     struct tarn_slice partition;
     int32_t bucket, total_buckets;
-    struct tarn_manifest_entry *files;  /* live, without statistics */
+    struct tarn_manifest_entry *files; /* live, without statistics */
     size_t file_count;
 };
 /* Live buckets of the latest snapshot, in order of partition and bucket; partition absent: all.
  * Lies in the op's arena. */
 TARN_MUST struct tarn_status *tarn_table_buckets(struct tarn_op *op, struct tarn_table *table,
-                                                 struct tarn_slice partition, struct tarn_bucket_files **out,
-                                                 size_t *count);
+                                                 struct tarn_slice partition,
+                                                 struct tarn_bucket_files **out, size_t *count);
 /* The files of one bucket with their statistics, as a rewrite or upgrade must carry them. */
 TARN_MUST struct tarn_status *tarn_table_bucket(struct tarn_op *op, struct tarn_table *table,
                                                 struct tarn_slice partition, int32_t bucket,

@@ -467,8 +467,7 @@ static void wait_write(struct tarn_client_call *call)
 static void note_end(struct tarn_client_call *call)
 {
     call->end.running = false;
-    call->outcome =
-        make_outcome(call->channel, call->op, call->code, &call->text, &call->trailing);
+    call->outcome = make_outcome(call->channel, call->op, call->code, &call->text, &call->trailing);
     call->ended = true;
 }
 
@@ -503,9 +502,8 @@ static struct tarn_status *explain_write(struct tarn_client_call *call)
 
     pthread_mutex_lock(&call->lock);
     if (!call->ended) {
-        gpr_timespec until =
-            gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC),
-                         gpr_time_from_millis(EXPLAIN_WRITE_MS, GPR_TIMESPAN));
+        gpr_timespec until = gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC),
+                                          gpr_time_from_millis(EXPLAIN_WRITE_MS, GPR_TIMESPAN));
         grpc_event event = grpc_completion_queue_pluck(call->queue, &call->end, until, NULL);
         known = event.type == GRPC_OP_COMPLETE;
         if (known) {

@@ -8,13 +8,23 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum { COLUMN_COUNT = 10 };
-#define TYPE(type_id, ...) {.id = TARN_TYPE_##type_id, .nullable = true, ##__VA_ARGS__}
+#define TYPE(type_id, ...)                                                                         \
+    {                                                                                              \
+        .id = TARN_TYPE_##type_id, .nullable = true, ##__VA_ARGS__                                 \
+    }
 static const struct tarn_type types[COLUMN_COUNT] = {
-    TYPE(INT), TYPE(VARCHAR, .length = TARN_TYPE_LENGTH_MAX),
-    TYPE(DECIMAL, .precision = 5, .scale = 2), TYPE(DOUBLE), TYPE(FLOAT), TYPE(DATE),
-    TYPE(TIMESTAMP, .precision = 3), TYPE(TIME, .precision = 3), TYPE(BOOLEAN),
+    TYPE(INT),
+    TYPE(VARCHAR, .length = TARN_TYPE_LENGTH_MAX),
+    TYPE(DECIMAL, .precision = 5, .scale = 2),
+    TYPE(DOUBLE),
+    TYPE(FLOAT),
+    TYPE(DATE),
+    TYPE(TIMESTAMP, .precision = 3),
+    TYPE(TIME, .precision = 3),
+    TYPE(BOOLEAN),
     TYPE(VARBINARY, .length = TARN_TYPE_LENGTH_MAX)};
-static const char *const names[COLUMN_COUNT] = {"i", "s", "f", "d", "r", "dt", "ts", "tm", "b", "x"};
+static const char *const names[COLUMN_COUNT] = {"i",  "s",  "f",  "d", "r",
+                                                "dt", "ts", "tm", "b", "x"};
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -27,7 +37,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const int columns[] = {0, 5};
 
     for (int i = 0; i < COLUMN_COUNT; i++) {
-        fields[i] = (struct tarn_field){.id = i, .name = tarn_slice_str(names[i]), .type = &types[i]};
+        fields[i] =
+            (struct tarn_field){.id = i, .name = tarn_slice_str(names[i]), .type = &types[i]};
         row[i] = (struct tarn_value){.integer = i};
         if (i == 1 || i == 9)
             row[i] = (struct tarn_value){.bytes = tarn_slice_str("text")};

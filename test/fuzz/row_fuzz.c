@@ -6,13 +6,26 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-#define TYPE(type_id, ...) {.id = TARN_TYPE_##type_id, .nullable = true, ##__VA_ARGS__}
-static const struct tarn_type types[] = {
-    TYPE(INT), TYPE(VARCHAR, .length = TARN_TYPE_LENGTH_MAX), TYPE(BIGINT),
-    TYPE(DECIMAL, .precision = 38, .scale = 2), TYPE(TIMESTAMP, .precision = 9), TYPE(BOOLEAN),
-    TYPE(DECIMAL, .precision = 10, .scale = 2), TYPE(DOUBLE), TYPE(FLOAT),
-    TYPE(VARBINARY, .length = TARN_TYPE_LENGTH_MAX), TYPE(DATE), TYPE(TIME, .precision = 3),
-    TYPE(TIMESTAMP_LTZ, .precision = 3), TYPE(TINYINT), TYPE(SMALLINT), TYPE(MAP)};
+#define TYPE(type_id, ...)                                                                         \
+    {                                                                                              \
+        .id = TARN_TYPE_##type_id, .nullable = true, ##__VA_ARGS__                                 \
+    }
+static const struct tarn_type types[] = {TYPE(INT),
+                                         TYPE(VARCHAR, .length = TARN_TYPE_LENGTH_MAX),
+                                         TYPE(BIGINT),
+                                         TYPE(DECIMAL, .precision = 38, .scale = 2),
+                                         TYPE(TIMESTAMP, .precision = 9),
+                                         TYPE(BOOLEAN),
+                                         TYPE(DECIMAL, .precision = 10, .scale = 2),
+                                         TYPE(DOUBLE),
+                                         TYPE(FLOAT),
+                                         TYPE(VARBINARY, .length = TARN_TYPE_LENGTH_MAX),
+                                         TYPE(DATE),
+                                         TYPE(TIME, .precision = 3),
+                                         TYPE(TIMESTAMP_LTZ, .precision = 3),
+                                         TYPE(TINYINT),
+                                         TYPE(SMALLINT),
+                                         TYPE(MAP)};
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

@@ -86,12 +86,24 @@ static inline void tarn_test_put(uint8_t *to, const struct tarn_type *type,
     int32_t i32 = (int32_t)i;
 
     switch (type->id) {
-    case TARN_TYPE_TINYINT: memcpy(to, &i8, 1); break;
-    case TARN_TYPE_SMALLINT: memcpy(to, &i16, 2); break;
-    case TARN_TYPE_FLOAT: memcpy(to, &f, 4); break;
-    case TARN_TYPE_DOUBLE: memcpy(to, &v->real, 8); break;
-    case TARN_TYPE_BIGINT: memcpy(to, &i, 8); break;
-    case TARN_TYPE_DECIMAL: memcpy(to, &v->decimal, 16); break;
+    case TARN_TYPE_TINYINT:
+        memcpy(to, &i8, 1);
+        break;
+    case TARN_TYPE_SMALLINT:
+        memcpy(to, &i16, 2);
+        break;
+    case TARN_TYPE_FLOAT:
+        memcpy(to, &f, 4);
+        break;
+    case TARN_TYPE_DOUBLE:
+        memcpy(to, &v->real, 8);
+        break;
+    case TARN_TYPE_BIGINT:
+        memcpy(to, &i, 8);
+        break;
+    case TARN_TYPE_DECIMAL:
+        memcpy(to, &v->decimal, 16);
+        break;
     case TARN_TYPE_TIMESTAMP:
     case TARN_TYPE_TIMESTAMP_LTZ:
         i = type->precision <= 3   ? v->time.ms
@@ -99,20 +111,33 @@ static inline void tarn_test_put(uint8_t *to, const struct tarn_type *type,
                                    : v->time.ms * 1000000 + v->time.ns;
         memcpy(to, &i, 8);
         break;
-    default: memcpy(to, &i32, 4); break;
+    default:
+        memcpy(to, &i32, 4);
+        break;
     }
 }
 
 static inline int tarn_test_width(const struct tarn_type *type)
 {
     switch (type->id) {
-    case TARN_TYPE_TINYINT: return 1;
-    case TARN_TYPE_SMALLINT: return 2;
-    case TARN_TYPE_INT: case TARN_TYPE_DATE: case TARN_TYPE_TIME: case TARN_TYPE_FLOAT: return 4;
-    case TARN_TYPE_BIGINT: case TARN_TYPE_DOUBLE: case TARN_TYPE_TIMESTAMP:
-    case TARN_TYPE_TIMESTAMP_LTZ: return 8;
-    case TARN_TYPE_DECIMAL: return 16;
-    default: return 0;
+    case TARN_TYPE_TINYINT:
+        return 1;
+    case TARN_TYPE_SMALLINT:
+        return 2;
+    case TARN_TYPE_INT:
+    case TARN_TYPE_DATE:
+    case TARN_TYPE_TIME:
+    case TARN_TYPE_FLOAT:
+        return 4;
+    case TARN_TYPE_BIGINT:
+    case TARN_TYPE_DOUBLE:
+    case TARN_TYPE_TIMESTAMP:
+    case TARN_TYPE_TIMESTAMP_LTZ:
+        return 8;
+    case TARN_TYPE_DECIMAL:
+        return 16;
+    default:
+        return 0;
     }
 }
 
@@ -124,13 +149,19 @@ static inline void tarn_test_array(const struct tarn_type *type, const struct ta
     static const struct tarn_type int_type = {.id = TARN_TYPE_INT};
     bool bytes = type->id <= TARN_TYPE_VARCHAR || type->id == TARN_TYPE_BINARY ||
                  type->id == TARN_TYPE_VARBINARY;
-    bool list = type->id == TARN_TYPE_ARRAY || type->id == TARN_TYPE_MAP ||
-                type->id == TARN_TYPE_MULTISET;
+    bool list =
+        type->id == TARN_TYPE_ARRAY || type->id == TARN_TYPE_MAP || type->id == TARN_TYPE_MULTISET;
     bool row = type->id == TARN_TYPE_ROW;
     int64_t n = count + offset, nulls = 0;
     int width = tarn_test_width(type);
 
-    tarn_test_array_new(out, count, bytes ? 3 : row ? 1 : 2, list ? 1 : row ? (int)type->field_count : 0);
+    tarn_test_array_new(out, count,
+                        bytes ? 3
+                        : row ? 1
+                              : 2,
+                        list  ? 1
+                        : row ? (int)type->field_count
+                              : 0);
     struct tarn_test_body *body = out->private_data;
     uint8_t *valid = tarn_calloc((size_t)n / 8 + 1, 1);
     uint8_t *data = row ? NULL : tarn_calloc((size_t)(n + 1) * (size_t)(width > 4 ? width : 4), 1);
@@ -154,7 +185,9 @@ static inline void tarn_test_array(const struct tarn_type *type, const struct ta
             data[r / 8] |= (uint8_t)((!v->is_null && v->integer != 0) << (r % 8));
         else if (width > 0 && !v->is_null)
             tarn_test_put(data + r * width, type, v);
-        for (size_t i = 0; (list || row) && r >= offset && i < (v->is_null ? (row ? type->field_count : 0) : v->list.count); i++) {
+        for (size_t i = 0; (list || row) && r >= offset &&
+                           i < (v->is_null ? (row ? type->field_count : 0) : v->list.count);
+             i++) {
             TARN_GROW(items, item_count, item_capacity);
             items[item_count++] = v->is_null ? tarn_test_null() : v->list.items[i];
             if (type->id == TARN_TYPE_MAP || type->id == TARN_TYPE_MULTISET) {
@@ -183,7 +216,8 @@ static inline void tarn_test_array(const struct tarn_type *type, const struct ta
         for (size_t f = 0; f < type->field_count; f++) {
             struct tarn_value *column = tarn_calloc((size_t)n + 1, sizeof *column);
             for (int64_t r = 0; r < n; r++)
-                column[r] = r < offset ? tarn_test_null() : items[(size_t)(r - offset) * type->field_count + f];
+                column[r] = r < offset ? tarn_test_null()
+                                       : items[(size_t)(r - offset) * type->field_count + f];
             tarn_test_array(type->fields[f].type, column, n, 1, 0, body->children[f]);
             free(column);
         }
@@ -220,10 +254,12 @@ static inline struct tarn_value tarn_test_value(struct tarn_arena *arena,
         v.list.count = type->field_count;
         v.list.items = items = tarn_arena_calloc(arena, type->field_count + 1, sizeof v);
         for (size_t i = 0; i < type->field_count; i++)
-            items[i] = tarn_test_value(arena, type->fields[i].type, a->children[i], row + a->offset);
+            items[i] =
+                tarn_test_value(arena, type->fields[i].type, a->children[i], row + a->offset);
         return v;
     }
-    if (type->id != TARN_TYPE_ARRAY && type->id != TARN_TYPE_MAP && type->id != TARN_TYPE_MULTISET) {
+    if (type->id != TARN_TYPE_ARRAY && type->id != TARN_TYPE_MAP &&
+        type->id != TARN_TYPE_MULTISET) {
         tarn_column_value(a, type, row, &v);
         return v;
     }

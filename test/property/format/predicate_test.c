@@ -11,11 +11,17 @@
 
 enum { C_INT, C_DEC, C_DOUBLE, C_TEXT, C_TS, C_BOOL, C_COUNT };
 
-#define TYPE(type_id, ...) {.id = TARN_TYPE_##type_id, .nullable = true, ##__VA_ARGS__}
-static const struct tarn_type types[C_COUNT] = {
-    [C_INT] = TYPE(INT), [C_DEC] = TYPE(DECIMAL, .precision = 5, .scale = 2),
-    [C_DOUBLE] = TYPE(DOUBLE), [C_TEXT] = TYPE(VARCHAR, .length = TARN_TYPE_LENGTH_MAX),
-    [C_TS] = TYPE(TIMESTAMP, .precision = 3), [C_BOOL] = TYPE(BOOLEAN)};
+#define TYPE(type_id, ...)                                                                         \
+    {                                                                                              \
+        .id = TARN_TYPE_##type_id, .nullable = true, ##__VA_ARGS__                                 \
+    }
+static const struct tarn_type types[C_COUNT] = {[C_INT] = TYPE(INT),
+                                                [C_DEC] = TYPE(DECIMAL, .precision = 5, .scale = 2),
+                                                [C_DOUBLE] = TYPE(DOUBLE),
+                                                [C_TEXT] =
+                                                    TYPE(VARCHAR, .length = TARN_TYPE_LENGTH_MAX),
+                                                [C_TS] = TYPE(TIMESTAMP, .precision = 3),
+                                                [C_BOOL] = TYPE(BOOLEAN)};
 static const char *const names[C_COUNT] = {"i", "f", "d", "s", "ts", "flag"};
 
 static const struct tarn_schema *schema(void)
@@ -23,7 +29,8 @@ static const struct tarn_schema *schema(void)
     static struct tarn_field fields[C_COUNT];
     static struct tarn_schema s = {.fields = fields, .field_count = C_COUNT};
     for (int i = 0; i < C_COUNT; i++)
-        fields[i] = (struct tarn_field){.id = i, .name = tarn_slice_str(names[i]), .type = &types[i]};
+        fields[i] =
+            (struct tarn_field){.id = i, .name = tarn_slice_str(names[i]), .type = &types[i]};
     return &s;
 }
 
@@ -49,10 +56,10 @@ TARN_TEST(predicate_property, decimals_compare_exactly)
                               : scaled > literal;
         struct tarn_value row[C_COUNT] = {{.is_null = true}};
         struct tarn_predicate p;
-        char *text = tarn_arena_printf(t->arena, "%s %s %s%" PRId64 ".%03" PRId64, names[column],
-                                       ops[op], literal < 0 ? "-" : "",
-                                       (literal < 0 ? -literal : literal) / 1000,
-                                       (literal < 0 ? -literal : literal) % 1000);
+        char *text =
+            tarn_arena_printf(t->arena, "%s %s %s%" PRId64 ".%03" PRId64, names[column], ops[op],
+                              literal < 0 ? "-" : "", (literal < 0 ? -literal : literal) / 1000,
+                              (literal < 0 ? -literal : literal) % 1000);
 
         if (decimal)
             row[C_DEC] = (struct tarn_value){.decimal = value};
@@ -76,8 +83,8 @@ static const char *random_literal(struct tarn_test *t, int column)
     case C_INT:
         return tarn_test_random_one_in(t, 3)
                    ? tarn_arena_printf(t->arena, "%" PRId64 ".5", n)
-                   : tarn_arena_printf(t->arena, "%s%" PRId64,
-                                       "", tarn_test_random_one_in(t, 20) ? n * 1000000000 : n);
+                   : tarn_arena_printf(t->arena, "%s%" PRId64, "",
+                                       tarn_test_random_one_in(t, 20) ? n * 1000000000 : n);
     case C_DEC:
         return tarn_arena_printf(t->arena, "%" PRId64 ".%02d%s", n,
                                  (int)tarn_test_random_below(t, 3),
@@ -107,16 +114,15 @@ static const char *random_leaf(struct tarn_test *t)
     case 0:
         return tarn_arena_printf(t->arena, "%s IS%s NULL", names[c], not );
     case 1:
-        return tarn_arena_printf(t->arena, "%s%s IN (%s, %s)", names[c], not,
-                                 random_literal(t, c), random_literal(t, c));
+        return tarn_arena_printf(t->arena, "%s%s IN (%s, %s)", names[c], not, random_literal(t, c),
+                                 random_literal(t, c));
     case 2:
         return tarn_arena_printf(t->arena, "%s%s BETWEEN %s AND %s", names[c], not,
                                  random_literal(t, c), random_literal(t, c));
     case 3:
-        return tarn_arena_printf(t->arena, "s%s LIKE '%s%s%s'", not,
-                                 tarn_test_random_one_in(t, 3) ? "%" : "a",
-                                 tarn_test_random_one_in(t, 2) ? "b" : "_",
-                                 tarn_test_random_one_in(t, 2) ? "%" : "");
+        return tarn_arena_printf(
+            t->arena, "s%s LIKE '%s%s%s'", not, tarn_test_random_one_in(t, 3) ? "%" : "a",
+            tarn_test_random_one_in(t, 2) ? "b" : "_", tarn_test_random_one_in(t, 2) ? "%" : "");
     default:
         return tarn_arena_printf(t->arena, "%s %s %s", names[c],
                                  ops[tarn_test_random_below(t, TARN_COUNT_OF(ops))],
@@ -163,8 +169,8 @@ static void bounds_of(struct tarn_test *t, struct tarn_value (*rows)[C_COUNT], i
                       struct tarn_bounds *bounds)
 {
     for (int c = 0; c < C_COUNT; c++) {
-        struct tarn_bounds b = {.min = {.is_null = true}, .max = {.is_null = true},
-                                .row_count = row_count};
+        struct tarn_bounds b = {
+            .min = {.is_null = true}, .max = {.is_null = true}, .row_count = row_count};
         for (int r = 0; r < row_count; r++) {
             const struct tarn_value *v = &rows[r][c];
             b.null_count += v->is_null;

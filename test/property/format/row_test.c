@@ -12,9 +12,10 @@
 
 static void random_type(struct tarn_test *t, struct tarn_type *type)
 {
-    *type = (struct tarn_type){.id = (enum tarn_type_id)tarn_test_random_below(
-                                   t, TARN_TYPE_TIMESTAMP_LTZ + 1),
-                               .nullable = true, .length = TARN_TYPE_LENGTH_MAX};
+    *type = (struct tarn_type){
+        .id = (enum tarn_type_id)tarn_test_random_below(t, TARN_TYPE_TIMESTAMP_LTZ + 1),
+        .nullable = true,
+        .length = TARN_TYPE_LENGTH_MAX};
     if (type->id == TARN_TYPE_DECIMAL) {
         type->precision = (int32_t)tarn_test_random_between(t, 1, 38);
         type->scale = (int32_t)tarn_test_random_between(t, 0, type->precision);
@@ -35,9 +36,9 @@ static __int128 random_decimal(struct tarn_test *t, int precision)
 
 static void random_value(struct tarn_test *t, const struct tarn_type *type, struct tarn_value *v)
 {
-    static const int bits[] = {[TARN_TYPE_TINYINT] = 8, [TARN_TYPE_SMALLINT] = 16,
-                               [TARN_TYPE_INT] = 32, [TARN_TYPE_BIGINT] = 64,
-                               [TARN_TYPE_DATE] = 32, [TARN_TYPE_TIME] = 32};
+    static const int bits[] = {
+        [TARN_TYPE_TINYINT] = 8, [TARN_TYPE_SMALLINT] = 16, [TARN_TYPE_INT] = 32,
+        [TARN_TYPE_BIGINT] = 64, [TARN_TYPE_DATE] = 32,     [TARN_TYPE_TIME] = 32};
 
     *v = (struct tarn_value){.is_null = tarn_test_random_one_in(t, 4)};
     if (v->is_null)
@@ -126,8 +127,8 @@ TARN_TEST(row_property, damage_is_refused_or_read)
         tarn_row_serialize(row.types, row.values, row.count, &bytes);
         for (int i = 0; i < 3; i++)
             bytes.data[tarn_test_random_below(t, bytes.size)] ^= (uint8_t)tarn_test_random(t);
-        size_t size = tarn_test_random_one_in(t, 2) ? bytes.size
-                                                    : tarn_test_random_below(t, bytes.size + 1);
+        size_t size =
+            tarn_test_random_one_in(t, 2) ? bytes.size : tarn_test_random_below(t, bytes.size + 1);
         uint8_t *exact = tarn_alloc(size == 0 ? 1 : size); /* the sanitizer sees a byte beyond */
         memcpy(exact, bytes.data, size);
         TARN_OWN(tarn_status_drop) struct tarn_status *s =

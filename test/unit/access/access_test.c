@@ -7,7 +7,8 @@
 
 #include <sys/stat.h>
 
-static struct tarn_status *open_with(struct tarn_test *t, const char *mode, const char *tokens, struct tarn_access **out)
+static struct tarn_status *open_with(struct tarn_test *t, const char *mode, const char *tokens,
+                                     struct tarn_access **out)
 {
     TARN_OWN(tarn_conf_drop) struct tarn_conf *conf = tarn_conf_new();
     const char *path = tarn_arena_printf(t->arena, "%s/tokens", tarn_test_dir(t));
@@ -44,7 +45,8 @@ TARN_TEST(access, mode_token_wants_a_token_of_the_file)
     expect_str(who(t, access, "secret-of-bob"), "UNAUTHENTICATED");
     expect_str(who(t, access, "secret-of-ada"), "ada");
     expect_str(who(t, access, "bare-token-here"), "token-4");
-    expect_status(tarn_access_check(access, t->op, TARN_ACTION_WORK, NULL, NULL), TARN_PERMISSION_DENIED, "token-4");
+    expect_status(tarn_access_check(access, t->op, TARN_ACTION_WORK, NULL, NULL),
+                  TARN_PERMISSION_DENIED, "token-4");
     expect_ok(tarn_access_check(access, t->op, TARN_ACTION_READ, "db", "t"));
     tarn_access_close(access);
 }

@@ -536,8 +536,8 @@ TARN_TEST(flight_data, each_store_call_fails_once)
             tarn_store_faulty_clear(daemon.store);
             tarn_store_faulty_add(daemon.store, &rule);
             int calls = tarn_store_faulty_call_count(daemon.store);
-            struct tarn_status *s =
-                fake_ingest(&daemon, t, &upsert, LIST(CSV("a.csv", "id,name\n1,a\n2,b\n")), &response);
+            struct tarn_status *s = fake_ingest(
+                &daemon, t, &upsert, LIST(CSV("a.csv", "id,name\n1,a\n2,b\n")), &response);
             calls = tarn_store_faulty_call_count(daemon.store) - calls;
             tarn_store_faulty_clear(daemon.store);
             const char **keys;

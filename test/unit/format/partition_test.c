@@ -12,8 +12,11 @@ static size_t pool_used;
 static const struct tarn_type *type_of(enum tarn_type_id id, int32_t precision, int32_t scale)
 {
     struct tarn_type *type = &pool[pool_used++ % TARN_COUNT_OF(pool)];
-    *type = (struct tarn_type){.id = id, .nullable = true, .length = TARN_TYPE_LENGTH_MAX,
-                               .precision = precision, .scale = scale};
+    *type = (struct tarn_type){.id = id,
+                               .nullable = true,
+                               .length = TARN_TYPE_LENGTH_MAX,
+                               .precision = precision,
+                               .scale = scale};
     return type;
 }
 
@@ -25,8 +28,8 @@ static const char *path_of(struct tarn_test *t, const struct tarn_type *type, co
     TARN_OWN(tarn_buf_drop) struct tarn_buf out = {0};
     struct tarn_field fields[] = {{.name = tarn_slice_str("p"), .type = type}};
     struct tarn_slice keys[] = {tarn_slice_str("p")};
-    struct tarn_schema schema = {.fields = fields, .field_count = 1, .partition_keys = keys,
-                                 .partition_key_count = 1};
+    struct tarn_schema schema = {
+        .fields = fields, .field_count = 1, .partition_keys = keys, .partition_key_count = 1};
     struct tarn_options options = {.partition_legacy_name = legacy,
                                    .partition_default_name =
                                        tarn_slice_str("__DEFAULT_PARTITION__")};
@@ -93,7 +96,13 @@ TARN_TEST(partition, escapes_what_paimon_escapes)
     expect_names(text, "a/b", "a%2Fb", "a%2Fb");
     expect_names(text, "50%", "50%25", "50%25");
     expect_names(text, "50%25", "50%2525", "50%2525");
-    expect_names(text, "stra\xc3\x9f" "e", "stra\xc3\x9f" "e", "stra\xc3\x9f" "e");
+    expect_names(text,
+                 "stra\xc3\x9f"
+                 "e",
+                 "stra\xc3\x9f"
+                 "e",
+                 "stra\xc3\x9f"
+                 "e");
     expect_names(text, " lead", " lead", " lead");
     expect_names(text, "\"#%'*/:=?\\[]^\x7f\x1f", "%22%23%25%27%2A%2F%3A%3D%3F%5C%5B%5D%5E%7F%1F",
                  "%22%23%25%27%2A%2F%3A%3D%3F%5C%5B%5D%5E%7F%1F");
@@ -155,8 +164,8 @@ TARN_TEST(partition, paths_of_buckets)
         {.name = tarn_slice_str("hour"), .type = type_of(TARN_TYPE_INT, 0, 0)},
         {.name = tarn_slice_str("dt"), .type = type_of(TARN_TYPE_DATE, 0, 0)}};
     struct tarn_slice keys[] = {tarn_slice_str("dt"), tarn_slice_str("hour")};
-    struct tarn_schema schema = {.fields = fields, .field_count = 3, .partition_keys = keys,
-                                 .partition_key_count = 2};
+    struct tarn_schema schema = {
+        .fields = fields, .field_count = 3, .partition_keys = keys, .partition_key_count = 2};
     struct tarn_options options = {.partition_legacy_name = false,
                                    .partition_default_name = tarn_slice_str("none")};
     struct tarn_value values[] = {{.integer = 19857}, {.integer = 3}};

@@ -8,28 +8,58 @@
 
 #include "format/predicate.h"
 
-enum { C_TINY, C_INT, C_BIG, C_DEC, C_DOUBLE, C_FLOAT, C_TEXT, C_BIN, C_BOOL, C_DATE, C_TIME, C_TS3,
-       C_LTZ, C_ARRAY, C_DATE_NAMED, C_ODD, C_COUNT };
+enum {
+    C_TINY,
+    C_INT,
+    C_BIG,
+    C_DEC,
+    C_DOUBLE,
+    C_FLOAT,
+    C_TEXT,
+    C_BIN,
+    C_BOOL,
+    C_DATE,
+    C_TIME,
+    C_TS3,
+    C_LTZ,
+    C_ARRAY,
+    C_DATE_NAMED,
+    C_ODD,
+    C_COUNT
+};
 
-#define TYPE(type_id, ...) {.id = TARN_TYPE_##type_id, .nullable = true, ##__VA_ARGS__}
+#define TYPE(type_id, ...)                                                                         \
+    {                                                                                              \
+        .id = TARN_TYPE_##type_id, .nullable = true, ##__VA_ARGS__                                 \
+    }
 static const struct tarn_type types[C_COUNT] = {
-    [C_TINY] = TYPE(TINYINT), [C_INT] = TYPE(INT), [C_BIG] = TYPE(BIGINT),
-    [C_DEC] = TYPE(DECIMAL, .precision = 5, .scale = 2), [C_DOUBLE] = TYPE(DOUBLE),
-    [C_FLOAT] = TYPE(FLOAT), [C_TEXT] = TYPE(VARCHAR, .length = TARN_TYPE_LENGTH_MAX),
-    [C_BIN] = TYPE(VARBINARY, .length = TARN_TYPE_LENGTH_MAX), [C_BOOL] = TYPE(BOOLEAN),
-    [C_DATE] = TYPE(DATE), [C_TIME] = TYPE(TIME, .precision = 3),
-    [C_TS3] = TYPE(TIMESTAMP, .precision = 3), [C_LTZ] = TYPE(TIMESTAMP_LTZ, .precision = 6),
-    [C_ARRAY] = TYPE(ARRAY, .element = &types[C_INT]), [C_DATE_NAMED] = TYPE(DATE),
+    [C_TINY] = TYPE(TINYINT),
+    [C_INT] = TYPE(INT),
+    [C_BIG] = TYPE(BIGINT),
+    [C_DEC] = TYPE(DECIMAL, .precision = 5, .scale = 2),
+    [C_DOUBLE] = TYPE(DOUBLE),
+    [C_FLOAT] = TYPE(FLOAT),
+    [C_TEXT] = TYPE(VARCHAR, .length = TARN_TYPE_LENGTH_MAX),
+    [C_BIN] = TYPE(VARBINARY, .length = TARN_TYPE_LENGTH_MAX),
+    [C_BOOL] = TYPE(BOOLEAN),
+    [C_DATE] = TYPE(DATE),
+    [C_TIME] = TYPE(TIME, .precision = 3),
+    [C_TS3] = TYPE(TIMESTAMP, .precision = 3),
+    [C_LTZ] = TYPE(TIMESTAMP_LTZ, .precision = 6),
+    [C_ARRAY] = TYPE(ARRAY, .element = &types[C_INT]),
+    [C_DATE_NAMED] = TYPE(DATE),
     [C_ODD] = TYPE(INT)};
-static const char *const names[C_COUNT] = {"tiny", "i", "big", "f", "d", "r", "s", "b", "flag", "dt",
-                                           "tm", "ts", "ltz", "arr", "date", "a `b\" c"};
+static const char *const names[C_COUNT] = {"tiny", "i",   "big",  "f",       "d",  "r",
+                                           "s",    "b",   "flag", "dt",      "tm", "ts",
+                                           "ltz",  "arr", "date", "a `b\" c"};
 
 static const struct tarn_schema *schema(void)
 {
     static struct tarn_field fields[C_COUNT];
     static struct tarn_schema s = {.fields = fields, .field_count = C_COUNT};
     for (int i = 0; i < C_COUNT; i++)
-        fields[i] = (struct tarn_field){.id = i, .name = tarn_slice_str(names[i]), .type = &types[i]};
+        fields[i] =
+            (struct tarn_field){.id = i, .name = tarn_slice_str(names[i]), .type = &types[i]};
     return &s;
 }
 
@@ -265,7 +295,8 @@ TARN_TEST(predicate, mistakes_are_named)
     expect_bad("1 = 'a'", "different types");
     expect_bad("\xff", "UTF-8");
     expect_status(tarn_predicate_parse(tarn_slice_str("tinny = 5"), schema(), t->arena, &p),
-                  TARN_COLUMN_NOT_FOUND, "position 1: there is no column tinny; did you mean tiny?");
+                  TARN_COLUMN_NOT_FOUND,
+                  "position 1: there is no column tinny; did you mean tiny?");
     expect_status(tarn_predicate_parse(tarn_slice_str("TS = 5"), schema(), t->arena, &p),
                   TARN_COLUMN_NOT_FOUND, "did you mean ts?");
 }
@@ -333,7 +364,9 @@ TARN_TEST(predicate, like)
     expect_true(like("aXbXc", "a%b%c", 0));
     expect_false(like("aXbX", "a%b%c", 0));
     expect_true(like("mississippi", "%iss%ip%", 0));
-    expect_true(like("stra\xc3\x9f" "e", "stra_e", 0)); /* one character of two bytes */
+    expect_true(like("stra\xc3\x9f"
+                     "e",
+                     "stra_e", 0)); /* one character of two bytes */
     expect_false(like("\xc3\x9f", "__", 0));
     expect_false(like("\xc3\x9f", "%__", 0));
     expect_true(like("50%", "50\\%", 0));
@@ -379,11 +412,11 @@ static bool may(struct tarn_test *t, const char *text, int column, const char *m
     bounds[column].min.is_null = min == NULL;
     bounds[column].max.is_null = max == NULL;
     if (min != NULL)
-        expect_ok(tarn_value_parse(&types[column], tarn_slice_str(min), t->arena,
-                                   &bounds[column].min));
+        expect_ok(
+            tarn_value_parse(&types[column], tarn_slice_str(min), t->arena, &bounds[column].min));
     if (max != NULL)
-        expect_ok(tarn_value_parse(&types[column], tarn_slice_str(max), t->arena,
-                                   &bounds[column].max));
+        expect_ok(
+            tarn_value_parse(&types[column], tarn_slice_str(max), t->arena, &bounds[column].max));
     expect_ok(tarn_predicate_parse(tarn_slice_str(text), schema(), t->arena, &p));
     return tarn_predicate_may_match(&p, schema(), bounds);
 }
@@ -454,8 +487,9 @@ TARN_TEST(predicate, prunes_texts_and_reals_with_care)
 
 static const char *shown(struct tarn_test *t, const struct tarn_predicate *p)
 {
-    static const char *const ops[] = {"TRUE", "FALSE", "UNKNOWN", "=", "<>", "<", "<=", ">", ">=",
-                                      "<=>", "IN", "LIKE", "IS_NULL", "NOT", "AND", "OR"};
+    static const char *const ops[] = {"TRUE",    "FALSE", "UNKNOWN", "=",   "<>", "<",
+                                      "<=",      ">",     ">=",      "<=>", "IN", "LIKE",
+                                      "IS_NULL", "NOT",   "AND",     "OR"};
     const char *text = "";
     for (size_t i = 0; i < p->node_count; i++) {
         bool leaf = p->nodes[i].column >= 0;

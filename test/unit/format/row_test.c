@@ -11,11 +11,11 @@
 
 #define T(type_id) (&(const struct tarn_type){.id = TARN_TYPE_##type_id, .nullable = true})
 #define T_STRING                                                                                   \
-    (&(const struct tarn_type){.id = TARN_TYPE_VARCHAR, .nullable = true,                          \
-                               .length = TARN_TYPE_LENGTH_MAX})
+    (&(const struct tarn_type){                                                                    \
+        .id = TARN_TYPE_VARCHAR, .nullable = true, .length = TARN_TYPE_LENGTH_MAX})
 #define T_DECIMAL(p, s)                                                                            \
-    (&(const struct tarn_type){.id = TARN_TYPE_DECIMAL, .nullable = true, .precision = (p),        \
-                               .scale = (s)})
+    (&(const struct tarn_type){                                                                    \
+        .id = TARN_TYPE_DECIMAL, .nullable = true, .precision = (p), .scale = (s)})
 #define T_TIMESTAMP(p)                                                                             \
     (&(const struct tarn_type){.id = TARN_TYPE_TIMESTAMP, .nullable = true, .precision = (p)})
 
@@ -44,8 +44,8 @@ static void expect_row(const struct tarn_type *const *types, const struct tarn_v
     tarn_row_serialize(types, values, count, &row);
     tarn_hex_encode(tarn_buf_slice(&row), &got);
     tarn_expect_slice(tarn_buf_slice(&got), tarn_buf_slice(&want), "serialized", __FILE__, line);
-    tarn_expect_int(tarn_row_hash(tarn_slice_of(row.data + 4, row.size - 4)), hash, "hash", __FILE__,
-                    line);
+    tarn_expect_int(tarn_row_hash(tarn_slice_of(row.data + 4, row.size - 4)), hash, "hash",
+                    __FILE__, line);
     tarn_expect_int(tarn_bucket_of(TARN_BUCKET_DEFAULT, types, values, count, 5), b5, "b5",
                     __FILE__, line);
     tarn_expect_int(tarn_bucket_of(TARN_BUCKET_DEFAULT, types, values, count, 16), b16, "b16",
@@ -82,8 +82,8 @@ TARN_TEST(row, vectors_of_texts)
     expect_one(T_STRING, V_STR("abc"), "6162630000000083", -101922419, 4, 3);
     expect_one(T_STRING, V_STR("abcdefg"), "6162636465666787", -1431907323, 3, 11);
     expect_one(T_STRING, V_STR("abcdefgh"), "0800000010000000 6162636465666768", -843760178, 3, 2);
-    expect_one(T_STRING, V_STR("hello world"),
-               "0b00000010000000 68656c6c6f20776f726c640000000000", 161593394, 4, 2);
+    expect_one(T_STRING, V_STR("hello world"), "0b00000010000000 68656c6c6f20776f726c640000000000",
+               161593394, 4, 2);
     expect_row(TYPES(T(INT), T_STRING), VALUES(V_INT(1), V_STR("abc")), 2,
                "00000002 0000000000000000 0100000000000000 6162630000000083", 261371745, 0, 1,
                __LINE__);
@@ -139,9 +139,8 @@ TARN_TEST(row, vectors_of_nested_types)
                "01000000 00000000 6100000000000081 00000000",
                285182560, 0, 0);
     v = (struct tarn_value){.list = {.items = row, .count = 2}};
-    expect_one(&row_type, v,
-               "1800000010000000 0000000000000000 0500000000000000 78797a0000000083", 771292135, 0,
-               7);
+    expect_one(&row_type, v, "1800000010000000 0000000000000000 0500000000000000 78797a0000000083",
+               771292135, 0, 7);
 }
 
 TARN_TEST(row, buckets_of_pypaimon)
@@ -150,11 +149,10 @@ TARN_TEST(row, buckets_of_pypaimon)
     const int buckets[] = {2, 2, 0, 0, 1};
 
     for (size_t i = 0; i < TARN_COUNT_OF(keys); i++)
-        expect_int(tarn_bucket_of(TARN_BUCKET_DEFAULT, TYPES(T(BIGINT)), VALUES(V_INT(keys[i])), 1,
-                                  4),
-                   buckets[i]);
-    expect_row(TYPES(T_STRING), VALUES(V_STR("x")), 1,
-               "00000001 0000000000000000 7800000000000081",
+        expect_int(
+            tarn_bucket_of(TARN_BUCKET_DEFAULT, TYPES(T(BIGINT)), VALUES(V_INT(keys[i])), 1, 4),
+            buckets[i]);
+    expect_row(TYPES(T_STRING), VALUES(V_STR("x")), 1, "00000001 0000000000000000 7800000000000081",
                tarn_row_hash(tarn_slice_of("\0\0\0\0\0\0\0\0x\0\0\0\0\0\0\x81", 16)),
                tarn_bucket_of(TARN_BUCKET_DEFAULT, TYPES(T_STRING), VALUES(V_STR("x")), 1, 5),
                tarn_bucket_of(TARN_BUCKET_DEFAULT, TYPES(T_STRING), VALUES(V_STR("x")), 1, 16),
@@ -173,7 +171,8 @@ TARN_TEST(row, mod_is_floored)
 {
     expect_int(tarn_bucket_of(TARN_BUCKET_MOD, TYPES(T(INT)), VALUES(V_INT(-1)), 1, 5), 4);
     expect_int(tarn_bucket_of(TARN_BUCKET_MOD, TYPES(T(INT)), VALUES(V_INT(-5)), 1, 5), 0);
-    expect_int(tarn_bucket_of(TARN_BUCKET_MOD, TYPES(T(BIGINT)), VALUES(V_INT(INT64_MIN)), 1, 4), 0);
+    expect_int(tarn_bucket_of(TARN_BUCKET_MOD, TYPES(T(BIGINT)), VALUES(V_INT(INT64_MIN)), 1, 4),
+               0);
     expect_int(tarn_bucket_of(TARN_BUCKET_MOD, TYPES(T(BIGINT)), VALUES(V_INT(7)), 1, 4), 3);
     expect_int(tarn_bucket_of(TARN_BUCKET_MOD, TYPES(T(INT)), VALUES(V_NULL), 1, 4), 0);
     expect_true(tarn_bucket_takes(TARN_BUCKET_MOD, TYPES(T(INT)), 1));
@@ -195,16 +194,19 @@ TARN_TEST(row, hive_hashes_as_java)
     expect_int(hive(T(BIGINT), V_INT(42)), 42);
     expect_int(hive(T(BIGINT), V_INT(-42)), 41);
     /* 31 * n + hash("val_n"), as Hive gives it */
-    const struct { int n; const char *text; int32_t hash; } pairs[] = {
-        {84, "val_84", -823832826}, {19, "val_19", -823835053}, {8, "val_8", 111972242}};
+    const struct {
+        int n;
+        const char *text;
+        int32_t hash;
+    } pairs[] = {{84, "val_84", -823832826}, {19, "val_19", -823835053}, {8, "val_8", 111972242}};
     for (size_t i = 0; i < TARN_COUNT_OF(pairs); i++)
         expect_int(tarn_bucket_of(TARN_BUCKET_HIVE, TYPES(T(INT), T_STRING),
                                   VALUES(V_INT(pairs[i].n), V_STR(pairs[i].text)), 2, INT32_MAX),
                    pairs[i].hash & 0x7fffffff);
     expect_int(hive(T(DOUBLE), V_REAL(-0.0)), 0);
     expect_int(hive(T(FLOAT), V_REAL(1.0)), 0x3f800000);
-    expect_int(hive(T_DECIMAL(10, 4), V_DEC(123400)), 31 * 1234 + 2);  /* 12.34 */
-    expect_int(hive(T_DECIMAL(10, 2), V_DEC(120000)), 31 * 1200);      /* 1200 */
+    expect_int(hive(T_DECIMAL(10, 4), V_DEC(123400)), 31 * 1234 + 2); /* 12.34 */
+    expect_int(hive(T_DECIMAL(10, 2), V_DEC(120000)), 31 * 1200);     /* 1200 */
     expect_int(hive(T_DECIMAL(38, 0), V_DEC((__int128)1 << 64)), 31 * 31 * 31);
     /* 7, 'hello', x'010203', 12.3400 in eight buckets */
     struct tarn_value values[] = {V_INT(7), V_STR("hello"), V_STR("\1\2\3"), V_DEC(123400)};
@@ -231,8 +233,8 @@ TARN_TEST(row, texts_of_every_size_come_back)
         tarn_row_serialize(TYPES(T(VARBINARY), T(SMALLINT)), in, 2, &row);
         size_t behind = sizes[i] <= 7 ? 0 : (sizes[i] + 7) / 8 * 8;
         expect_uint(row.size, 4 + 8 + 16 + behind);
-        expect_ok(tarn_row_deserialize(tarn_buf_slice(&row), TYPES(T(VARBINARY), T(SMALLINT)), 2,
-                                       out));
+        expect_ok(
+            tarn_row_deserialize(tarn_buf_slice(&row), TYPES(T(VARBINARY), T(SMALLINT)), 2, out));
         expect_bytes(out[0].bytes, in[0].bytes);
         expect_int(out[1].integer, -7);
     }
@@ -264,7 +266,9 @@ TARN_TEST(row, bit_set_grows_after_56_columns)
     const struct tarn_type *types[121];
     const struct tarn_type *bigint = T(BIGINT);
     struct tarn_value in[121] = {V_INT(0)};
-    const struct { size_t count, size; } cases[] = {{56, 8}, {57, 16}, {120, 16}, {121, 24}};
+    const struct {
+        size_t count, size;
+    } cases[] = {{56, 8}, {57, 16}, {120, 16}, {121, 24}};
 
     for (size_t i = 0; i < 121; i++)
         types[i] = bigint;
@@ -290,10 +294,10 @@ TARN_TEST(row, offsets_count_from_the_row)
 
 TARN_TEST(row, wide_decimals_at_their_ends)
 {
-    const __int128 max38 = ((__int128)9999999999999999999u * 10000000000000000000u) +
-                           9999999999999999999u;
-    const __int128 cases[] = {0,    1,     -1,   127,  128,   -128, -129,  255,
-                              -256, 32767, max38, -max38, (__int128)INT64_MAX + 1};
+    const __int128 max38 =
+        ((__int128)9999999999999999999u * 10000000000000000000u) + 9999999999999999999u;
+    const __int128 cases[] = {
+        0, 1, -1, 127, 128, -128, -129, 255, -256, 32767, max38, -max38, (__int128)INT64_MAX + 1};
 
     for (size_t i = 0; i < TARN_COUNT_OF(cases); i++) {
         TARN_OWN(tarn_buf_drop) struct tarn_buf row = {0};
@@ -336,7 +340,8 @@ TARN_TEST(row, refuses_what_does_not_fit)
                   TARN_ROW_MALFORMED, "2 fields, expected 1");
     expect_status(read_hex("ffffffff 0000000000000000 0000000000000080", text, 1),
                   TARN_ROW_MALFORMED, "expected 1");
-    expect_status(read_hex("00000001 0000000000000000", text, 1), TARN_ROW_MALFORMED, "at least 16");
+    expect_status(read_hex("00000001 0000000000000000", text, 1), TARN_ROW_MALFORMED,
+                  "at least 16");
     expect_status(read_hex("00000001 0000000000000000 0000000000000088", text, 1),
                   TARN_ROW_MALFORMED, "more than seven");
     expect_status(read_hex("00000001 0000000000000000 0900000008000000", text, 1),
@@ -344,10 +349,12 @@ TARN_TEST(row, refuses_what_does_not_fit)
     expect_status(read_hex("00000001 0000000000000000 ffffff7fffffff7f", text, 1),
                   TARN_ROW_MALFORMED, "outside");
     expect_ok(read_hex("00000001 0000000000000000 0800000008000000", text, 1));
-    expect_status(read_hex("00000001 0000000000000000 1100000008000000", TYPES(T_DECIMAL(38, 2)), 1),
-                  TARN_ROW_MALFORMED, "decimal");
-    expect_status(read_hex("00000001 0000000000000000 0000000008000000", TYPES(T_DECIMAL(38, 2)), 1),
-                  TARN_ROW_MALFORMED, "decimal");
+    expect_status(
+        read_hex("00000001 0000000000000000 1100000008000000", TYPES(T_DECIMAL(38, 2)), 1),
+        TARN_ROW_MALFORMED, "decimal");
+    expect_status(
+        read_hex("00000001 0000000000000000 0000000008000000", TYPES(T_DECIMAL(38, 2)), 1),
+        TARN_ROW_MALFORMED, "decimal");
     expect_status(read_hex("00000001 0000000000000000 40420f0008000000", TYPES(T_TIMESTAMP(6)), 1),
                   TARN_ROW_MALFORMED, "nanoseconds");
     expect_status(read_hex("00000001 0000000000000000 0000000009000000", TYPES(T_TIMESTAMP(6)), 1),

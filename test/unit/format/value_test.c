@@ -269,7 +269,8 @@ TARN_TEST(value, order)
 TARN_TEST(value, nested_values_are_json)
 {
     struct tarn_value ints[] = {{.integer = 1}, {.is_null = true}};
-    struct tarn_value texts[] = {{.bytes = tarn_slice_str("a\"\n")}, {.bytes = tarn_slice_str("ü")}};
+    struct tarn_value texts[] = {{.bytes = tarn_slice_str("a\"\n")},
+                                 {.bytes = tarn_slice_str("ü")}};
     struct tarn_value reals[] = {REAL(NAN), REAL(0.5)};
     struct tarn_type text = *TEXT, integer = *T(INT), real = *T(DOUBLE), date = *T(DATE);
     struct tarn_type array = {.id = TARN_TYPE_ARRAY, .element = &real};

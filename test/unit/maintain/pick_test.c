@@ -12,7 +12,8 @@ struct table {
     struct tarn_options options;
 };
 
-static void make_table(struct tarn_test *t, const char *keys, const char *options, struct table *out)
+static void make_table(struct tarn_test *t, const char *keys, const char *options,
+                       struct table *out)
 {
     const char *json = tarn_arena_printf(
         t->arena,
@@ -26,7 +27,8 @@ static void make_table(struct tarn_test *t, const char *keys, const char *option
 /* "level:size" of each file, level 0 newest first as given: sequences fall. */
 static struct tarn_bucket_files bucket_of(struct tarn_test *t, const int (*files)[2], size_t count)
 {
-    struct tarn_bucket_files b = {.partition = tarn_row_empty(), .total_buckets = 1, .file_count = count};
+    struct tarn_bucket_files b = {
+        .partition = tarn_row_empty(), .total_buckets = 1, .file_count = count};
     b.files = tarn_arena_calloc(t->arena, count + 1, sizeof *b.files);
     for (size_t i = 0; i < count; i++) {
         b.files[i].partition = tarn_row_empty();
@@ -41,7 +43,8 @@ static struct tarn_bucket_files bucket_of(struct tarn_test *t, const int (*files
 }
 
 /* Picks and prints "f0 f1 -> 5 drop", or "nothing". */
-static const char *pick(struct tarn_test *t, const struct table *table, const int (*files)[2], size_t count, bool full)
+static const char *pick(struct tarn_test *t, const struct table *table, const int (*files)[2],
+                        size_t count, bool full)
 {
     struct tarn_bucket_files b = bucket_of(t, files, count);
     struct tarn_pick p;
@@ -54,8 +57,9 @@ static const char *pick(struct tarn_test *t, const struct table *table, const in
     return tarn_arena_str(t->arena, tarn_buf_slice(&text));
 }
 
-#define PICK(table, full, ...)                                                                                        \
-    pick(t, (table), (const int[][2]){__VA_ARGS__}, sizeof((const int[][2]){__VA_ARGS__}) / sizeof(int[2]), (full))
+#define PICK(table, full, ...)                                                                     \
+    pick(t, (table), (const int[][2]){__VA_ARGS__},                                                \
+         sizeof((const int[][2]){__VA_ARGS__}) / sizeof(int[2]), (full))
 
 TARN_TEST(pick, waits_for_the_trigger)
 {
@@ -68,7 +72,8 @@ TARN_TEST(pick, rewrites_all_when_what_is_above_the_last_run_is_too_large)
 {
     struct table k; /* 40 above 10: 400 % */
     make_table(t, "\"id\"", "\"bucket\":\"1\"", &k);
-    expect_str(PICK(&k, false, {0, 10}, {0, 10}, {0, 10}, {0, 10}, {5, 10}), "f0 f1 f2 f3 f4 -> 5 drop");
+    expect_str(PICK(&k, false, {0, 10}, {0, 10}, {0, 10}, {0, 10}, {5, 10}),
+               "f0 f1 f2 f3 f4 -> 5 drop");
 }
 
 TARN_TEST(pick, takes_runs_of_like_size_and_stops_below_a_large_one)
@@ -76,7 +81,8 @@ TARN_TEST(pick, takes_runs_of_like_size_and_stops_below_a_large_one)
     struct table k;
     make_table(t, "\"id\"", "\"bucket\":\"1\"", &k);
     /* five like ones below a large level 5: to level 4, deletes stay since level 5 holds older versions */
-    expect_str(PICK(&k, false, {0, 10}, {0, 10}, {0, 10}, {0, 10}, {0, 10}, {5, 1000}), "f0 f1 f2 f3 f4 -> 4");
+    expect_str(PICK(&k, false, {0, 10}, {0, 10}, {0, 10}, {0, 10}, {0, 10}, {5, 1000}),
+               "f0 f1 f2 f3 f4 -> 4");
 }
 
 TARN_TEST(pick, swallows_larger_runs_of_level_0_once_triggered)
@@ -88,9 +94,11 @@ TARN_TEST(pick, swallows_larger_runs_of_level_0_once_triggered)
 
 TARN_TEST(pick, by_file_count_when_sizes_do_not_fit)
 {
-    struct table k; /* each much larger than all before: the ratio never triggers, the number does */
+    struct table
+        k; /* each much larger than all before: the ratio never triggers, the number does */
     make_table(t, "\"id\"", "\"bucket\":\"1\"", &k);
-    expect_str(PICK(&k, false, {0, 1}, {0, 100}, {2, 1000}, {3, 10000}, {4, 100000}, {5, 1000000}), "f0 f1 -> 1");
+    expect_str(PICK(&k, false, {0, 1}, {0, 100}, {2, 1000}, {3, 10000}, {4, 100000}, {5, 1000000}),
+               "f0 f1 -> 1");
 }
 
 TARN_TEST(pick, full_takes_everything_once)
@@ -100,7 +108,8 @@ TARN_TEST(pick, full_takes_everything_once)
     expect_str(PICK(&k, true, {0, 10}, {5, 1000}), "f0 f1 -> 5 drop");
     expect_str(PICK(&k, true, {0, 10}), "f0 -> 5 drop");
     expect_str(PICK(&k, true, {5, 10}, {5, 20}), "nothing");
-    expect_str(PICK(&k, true, {7, 10}, {3, 20}), "f1 f0 -> 7 drop"); /* a level above num-levels counts */
+    expect_str(PICK(&k, true, {7, 10}, {3, 20}),
+               "f1 f0 -> 7 drop"); /* a level above num-levels counts */
 }
 
 TARN_TEST(pick, output_of_level_0_alone_extends_to_the_next_level)
@@ -116,7 +125,8 @@ TARN_TEST(pick, honours_the_thresholds_of_early_full_compaction)
     make_table(t, "\"id\"", "\"bucket\":\"1\",\"compaction.total-size-threshold\":\"1 kb\"", &k);
     expect_str(PICK(&k, false, {0, 10}, {5, 100}), "f0 f1 -> 5 drop");
     expect_str(PICK(&k, false, {0, 10}, {5, 2000}), "nothing");
-    make_table(t, "\"id\"", "\"bucket\":\"1\",\"compaction.incremental-size-threshold\":\"1 kb\"", &k);
+    make_table(t, "\"id\"", "\"bucket\":\"1\",\"compaction.incremental-size-threshold\":\"1 kb\"",
+               &k);
     expect_str(PICK(&k, false, {0, 2000}, {5, 100000}), "f0 f1 -> 5 drop");
     expect_str(PICK(&k, false, {0, 1000}, {5, 100000}), "nothing");
 }
@@ -133,8 +143,9 @@ TARN_TEST(pick, append_unaware_fills_bins_from_the_smallest)
     struct table k;
     make_table(t, "", "\"target-file-size\":\"100 mb\"", &k);
     expect_str(PICK(&k, false, {0, 1000}, {0, 1000}, {0, 1000}, {0, 1000}), "nothing");
-    expect_str(PICK(&k, false, {0, 5000}, {0, 1000}, {0, 90000000}, {0, 3000}, {0, 4000}, {0, 2000}),
-               "f1 f5 f3 f4 f0 -> 0"); /* the large one stays */
+    expect_str(
+        PICK(&k, false, {0, 5000}, {0, 1000}, {0, 90000000}, {0, 3000}, {0, 4000}, {0, 2000}),
+        "f1 f5 f3 f4 f0 -> 0"); /* the large one stays */
     expect_str(PICK(&k, true, {0, 5000}, {0, 1000}), "f1 f0 -> 0");
     expect_str(PICK(&k, true, {0, 90000000}, {0, 1000}), "nothing");
 }
@@ -143,13 +154,16 @@ TARN_TEST(pick, append_with_buckets_merges_neighbours_in_order)
 {
     struct table k;
     make_table(t, "", "\"bucket\":\"1\",\"bucket-key\":\"id\",\"target-file-size\":\"100 mb\"", &k);
-    expect_str(PICK(&k, false, {0, 10}, {0, 10}, {0, 10}, {0, 10}, {0, 10}, {0, 10}), "f5 f4 f3 f2 f1 -> 0");
-    expect_str(PICK(&k, true, {0, 10}, {0, 90000000}), "nothing"); /* a large one first, then one small alone */
+    expect_str(PICK(&k, false, {0, 10}, {0, 10}, {0, 10}, {0, 10}, {0, 10}, {0, 10}),
+               "f5 f4 f3 f2 f1 -> 0");
+    expect_str(PICK(&k, true, {0, 10}, {0, 90000000}),
+               "nothing"); /* a large one first, then one small alone */
     expect_str(PICK(&k, true, {0, 90000000}, {0, 10}), "f1 f0 -> 0");
 }
 
 TARN_TEST(runs, are_files_of_level_0_and_levels_above)
 {
-    struct tarn_bucket_files b = bucket_of(t, (const int[][2]){{0, 1}, {0, 1}, {5, 1}, {5, 1}, {3, 1}}, 5);
+    struct tarn_bucket_files b =
+        bucket_of(t, (const int[][2]){{0, 1}, {0, 1}, {5, 1}, {5, 1}, {3, 1}}, 5);
     expect_int(tarn_run_count(b.files, b.file_count), 4);
 }

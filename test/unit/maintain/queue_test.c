@@ -35,22 +35,28 @@ static void house_init(struct house *h, struct tarn_test *t, int64_t lease_ms, b
     *h = (struct house){.t = t, .exec = tarn_exec_new(2, 16)};
     bool fresh;
     expect_ok(tarn_store_open("memory:", &h->store));
-    expect_ok(tarn_state_open(tarn_arena_printf(t->arena, "%s/state", tarn_test_dir(t)), &fresh, &h->state));
-    h->env = (struct tarn_table_env){.store = h->store, .state = h->state, .exec = h->exec, .commit_retries = 3};
+    expect_ok(tarn_state_open(tarn_arena_printf(t->arena, "%s/state", tarn_test_dir(t)), &fresh,
+                              &h->state));
+    h->env = (struct tarn_table_env){
+        .store = h->store, .state = h->state, .exec = h->exec, .commit_retries = 3};
     expect_ok(tarn_catalog_open(t->op, &h->env, "test", "/data", &h->catalog));
     struct tarn_database_info info = {.name = S("db")};
     expect_ok(tarn_database_create(t->op, h->catalog, &info, false));
     struct tarn_schema draft = {.version = 3};
     struct tarn_slice key = S("id");
     struct tarn_pair bucket = {S("bucket"), S("1")};
-    expect_ok(tarn_columns_parse(S("id BIGINT NOT NULL"), t->arena, &draft.fields, &draft.field_count));
+    expect_ok(
+        tarn_columns_parse(S("id BIGINT NOT NULL"), t->arena, &draft.fields, &draft.field_count));
     draft.primary_keys = &key;
     draft.primary_key_count = 1;
     draft.options = &bucket;
     draft.option_count = 1;
     expect_ok(tarn_catalog_create_table(t->op, h->catalog, S("db"), S("t"), &draft, &h->table));
-    struct tarn_maintain_options options = {.catalog = h->catalog, .exec = h->exec, .automatic = automatic,
-                                            .check_interval_ms = 20, .lease_ms = lease_ms};
+    struct tarn_maintain_options options = {.catalog = h->catalog,
+                                            .exec = h->exec,
+                                            .automatic = automatic,
+                                            .check_interval_ms = 20,
+                                            .lease_ms = lease_ms};
     h->maintain = tarn_maintain_new(&options);
     h->worker = join(h, "127.0.0.1:1");
 }
@@ -78,22 +84,36 @@ static struct tarn_slice key_row(struct house *h, int64_t id)
 /* A made-up file of keys 1..10; it is there, as the commit wants it. */
 static struct tarn_manifest_entry made_up(struct house *h, const char *name, int level)
 {
-    struct tarn_manifest_entry e = {.kind = TARN_ENTRY_ADD, .partition = tarn_row_empty(), .total_buckets = 1};
-    e.file = (struct tarn_data_file){.name = S(name), .size = 100, .row_count = 10, .min_key = key_row(h, 1),
-                                     .max_key = key_row(h, 10), .key_stats = tarn_stats_empty(),
-                                     .value_stats = tarn_stats_empty(), .level = level, .creation_time_ms = 1,
-                                     .min_sequence = h->file_count * 10, .max_sequence = h->file_count * 10 + 9,
-                                     .has_value_stats_columns = true, .first_row_id = TARN_FILE_NONE};
-    expect_ok(tarn_store_put(h->store, h->t->op, tarn_arena_printf(h->t->arena, "db.db/t/bucket-0/%s", name), S("x")));
+    struct tarn_manifest_entry e = {
+        .kind = TARN_ENTRY_ADD, .partition = tarn_row_empty(), .total_buckets = 1};
+    e.file = (struct tarn_data_file){.name = S(name),
+                                     .size = 100,
+                                     .row_count = 10,
+                                     .min_key = key_row(h, 1),
+                                     .max_key = key_row(h, 10),
+                                     .key_stats = tarn_stats_empty(),
+                                     .value_stats = tarn_stats_empty(),
+                                     .level = level,
+                                     .creation_time_ms = 1,
+                                     .min_sequence = h->file_count * 10,
+                                     .max_sequence = h->file_count * 10 + 9,
+                                     .has_value_stats_columns = true,
+                                     .first_row_id = TARN_FILE_NONE};
+    expect_ok(tarn_store_put(h->store, h->t->op,
+                             tarn_arena_printf(h->t->arena, "db.db/t/bucket-0/%s", name), S("x")));
     return e;
 }
 
 static void load(struct house *h, int count)
 {
     for (int i = 0; i < count; i++) {
-        struct tarn_manifest_entry e = made_up(h, tarn_arena_printf(h->t->arena, "f%d", h->file_count), 0);
-        struct tarn_commit commit = {.user = S("u"), .identifier = h->file_count++, .watermark = TARN_SNAPSHOT_NONE,
-                                     .append = &e, .append_count = 1};
+        struct tarn_manifest_entry e =
+            made_up(h, tarn_arena_printf(h->t->arena, "f%d", h->file_count), 0);
+        struct tarn_commit commit = {.user = S("u"),
+                                     .identifier = h->file_count++,
+                                     .watermark = TARN_SNAPSHOT_NONE,
+                                     .append = &e,
+                                     .append_count = 1};
         struct tarn_commit_result result;
         expect_ok(tarn_table_commit(h->t->op, h->table, &commit, &result));
     }
@@ -120,7 +140,8 @@ static struct tarn_task take(struct house *h, const char *worker, int64_t wait_m
     return tasks[0];
 }
 
-static struct tarn_status *report(struct house *h, const char *worker, const struct tarn_task *task, int64_t *snapshot)
+static struct tarn_status *report(struct house *h, const char *worker, const struct tarn_task *task,
+                                  int64_t *snapshot)
 {
     size_t n = task->file_count;
     struct tarn_manifest_entry *entries = tarn_arena_calloc(h->t->arena, n + 1, sizeof *entries);
@@ -128,14 +149,20 @@ static struct tarn_status *report(struct house *h, const char *worker, const str
         entries[i] = task->files[i];
         entries[i].kind = TARN_ENTRY_DELETE;
     }
-    entries[n] = made_up(h, tarn_arena_printf(h->t->arena, "out-%" PRId64, task->token), task->output_level);
-    struct tarn_report r = {.lease = {task->id, task->token}, .entries = entries, .entry_count = n + 1, .bytes_out = 100};
+    entries[n] =
+        made_up(h, tarn_arena_printf(h->t->arena, "out-%" PRId64, task->token), task->output_level);
+    struct tarn_report r = {.lease = {task->id, task->token},
+                            .entries = entries,
+                            .entry_count = n + 1,
+                            .bytes_out = 100};
     return tarn_maintain_report(h->t->op, h->maintain, worker, &r, snapshot);
 }
 
 static struct tarn_status *report_failure(struct house *h, const struct tarn_task *task)
 {
-    struct tarn_report r = {.lease = {task->id, task->token}, .failure = TARN_MEMORY_EXHAUSTED, .failure_message = S("too much")};
+    struct tarn_report r = {.lease = {task->id, task->token},
+                            .failure = TARN_MEMORY_EXHAUSTED,
+                            .failure_message = S("too much")};
     int64_t snapshot;
     return tarn_maintain_report(h->t->op, h->maintain, h->worker, &r, &snapshot);
 }
@@ -198,7 +225,8 @@ TARN_TEST(queue, fences_off_a_worker_whose_lease_ran_out)
     struct tarn_task first = take(&h, h.worker, 1000);
     const char *other = join(&h, "127.0.0.1:2");
     struct tarn_task second = {0};
-    for (int64_t begun = tarn_clock_mono_ms(); second.id == 0 && tarn_clock_mono_ms() - begun < 20000;)
+    for (int64_t begun = tarn_clock_mono_ms();
+         second.id == 0 && tarn_clock_mono_ms() - begun < 20000;)
         second = take(&h, other, 500);
     expect_int(second.id, first.id);
     expect_true(second.token > first.token);
@@ -241,8 +269,12 @@ TARN_TEST(queue, a_result_whose_inputs_are_gone_changes_nothing) /* K04 */
     struct tarn_task task = take(&h, h.worker, 1000);
     struct tarn_manifest_entry gone[2] = {task.files[0], task.files[1]};
     gone[0].kind = gone[1].kind = TARN_ENTRY_DELETE;
-    struct tarn_commit drop = {.user = S("u"), .identifier = 100, .watermark = TARN_SNAPSHOT_NONE,
-                               .kind = TARN_COMMIT_OVERWRITE, .append = gone, .append_count = 2};
+    struct tarn_commit drop = {.user = S("u"),
+                               .identifier = 100,
+                               .watermark = TARN_SNAPSHOT_NONE,
+                               .kind = TARN_COMMIT_OVERWRITE,
+                               .append = gone,
+                               .append_count = 2};
     struct tarn_commit_result result;
     expect_ok(tarn_table_commit(t->op, h.table, &drop, &result));
     int64_t snapshot;
@@ -275,7 +307,8 @@ TARN_TEST(queue, takes_back_at_once_what_a_dead_worker_held)
     house_init(&h, t, 60000, false);
     load(&h, 2);
     order_full(&h);
-    struct tarn_worker_info info = {.name = "host-4242", .address = "127.0.0.1:3", .version = "1", .slots = 1, .local = true};
+    struct tarn_worker_info info = {
+        .name = "host-4242", .address = "127.0.0.1:3", .version = "1", .slots = 1, .local = true};
     const char *id;
     expect_ok(tarn_maintain_register(t->op, h.maintain, &info, &id));
     struct tarn_task task = take(&h, id, 1000);
@@ -297,7 +330,9 @@ TARN_TEST(queue, a_broken_file_is_not_tried_again)
     load(&h, 2);
     order_full(&h);
     struct tarn_task task = take(&h, h.worker, 1000);
-    struct tarn_report r = {.lease = {task.id, task.token}, .failure = TARN_DATA_FILE_MALFORMED, .failure_message = S("f0")};
+    struct tarn_report r = {.lease = {task.id, task.token},
+                            .failure = TARN_DATA_FILE_MALFORMED,
+                            .failure_message = S("f0")};
     int64_t snapshot;
     expect_ok(tarn_maintain_report(t->op, h.maintain, h.worker, &r, &snapshot));
     expect_str(job_state(&h, task.id), "failed");
@@ -309,7 +344,8 @@ TARN_TEST(queue, an_unknown_worker_is_told_to_register)
     house_init(&h, t, 60000, false);
     struct tarn_task *tasks;
     size_t count;
-    expect_status(tarn_maintain_poll(t->op, h.maintain, "w-0", 1, 0, &tasks, &count), TARN_WORKER_LOST, "not registered");
+    expect_status(tarn_maintain_poll(t->op, h.maintain, "w-0", 1, 0, &tasks, &count),
+                  TARN_WORKER_LOST, "not registered");
 }
 
 TARN_TEST(queue, streams_go_to_the_idlest_worker)

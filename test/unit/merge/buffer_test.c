@@ -25,7 +25,8 @@ static int by_key(const void *a, const void *b)
 static void check(struct tarn_test *t, size_t count, size_t distinct, bool ordered)
 {
     const struct tarn_type *types[] = {&text, &bigint, &tarn_merge__kind_type};
-    const struct tarn_type *layout_types[] = {&text, &bigint, &tarn_merge__sequence_type, &tarn_merge__kind_type};
+    const struct tarn_type *layout_types[] = {&text, &bigint, &tarn_merge__sequence_type,
+                                              &tarn_merge__kind_type};
     struct tarn_merge_layout layout = {.column_count = 2, .types = layout_types};
     struct tarn_merge_key_column column = {0, &text, false};
     struct tarn_merge_key_spec key;
@@ -38,8 +39,8 @@ static void check(struct tarn_test *t, size_t count, size_t distinct, bool order
     tarn_merge__key_spec_init(&key, &column, 1);
     for (size_t i = 0; i < count; i++) {
         size_t k = ordered ? i * distinct / count : tarn_test_random_below(t, distinct);
-        snprintf(rows[i].key, sizeof rows[i].key, "%s%05zu%s", k % 3 == 0 ? "common-beginning-" : "common-b", k,
-                 k % 2 == 0 ? "" : "-and-an-end");
+        snprintf(rows[i].key, sizeof rows[i].key, "%s%05zu%s",
+                 k % 3 == 0 ? "common-beginning-" : "common-b", k, k % 2 == 0 ? "" : "-and-an-end");
         rows[i].value = (int64_t)i;
     }
     if (ordered) {
@@ -58,8 +59,13 @@ static void check(struct tarn_test *t, size_t count, size_t distinct, bool order
         chunks[chunk_count] = tarn_test_batch(types, 3, values, (int64_t)n);
         expect_ok(tarn_merge__keys_build(&key, chunks[chunk_count], &keys[chunk_count]));
     }
-    struct tarn_merge_buffer_spec spec = {.layout = &layout, .chunks = chunks, .keys = keys, .rows = picks,
-                                          .row_count = count, .first_sequence = 1000, .batch_rows = 77};
+    struct tarn_merge_buffer_spec spec = {.layout = &layout,
+                                          .chunks = chunks,
+                                          .keys = keys,
+                                          .rows = picks,
+                                          .row_count = count,
+                                          .first_sequence = 1000,
+                                          .batch_rows = 77};
     struct tarn_merge_input *input = tarn_merge__buffer_sort(&spec);
     qsort(rows, count, sizeof *rows, by_key);
     size_t at = 0;
@@ -72,9 +78,12 @@ static void check(struct tarn_test *t, size_t count, size_t distinct, bool order
         for (int64_t i = 0; i < batch->row_count; i++, at++) {
             while (at + 1 < count && strcmp(rows[at].key, rows[at + 1].key) == 0)
                 at++; /* to the last of the key */
-            expect_slice(tarn_test_value(t->arena, &text, tarn_batch_column(batch, 0), i).bytes, rows[at].key);
-            expect_int(tarn_test_value(t->arena, &bigint, tarn_batch_column(batch, 1), i).integer, rows[at].value);
-            expect_int(tarn_test_value(t->arena, &bigint, tarn_batch_column(batch, 2), i).integer, 1000 + rows[at].value);
+            expect_slice(tarn_test_value(t->arena, &text, tarn_batch_column(batch, 0), i).bytes,
+                         rows[at].key);
+            expect_int(tarn_test_value(t->arena, &bigint, tarn_batch_column(batch, 1), i).integer,
+                       rows[at].value);
+            expect_int(tarn_test_value(t->arena, &bigint, tarn_batch_column(batch, 2), i).integer,
+                       1000 + rows[at].value);
         }
         tarn_batch_unref(batch);
     }

@@ -14,7 +14,8 @@ static const struct tarn_type types[] = {
     {.id = TARN_TYPE_DECIMAL, .nullable = true, .precision = 10, .scale = 1},
     {.id = TARN_TYPE_TINYINT, .nullable = true},
 };
-static const struct tarn_type *const type_list[] = {&types[0], &types[1], &types[2], &types[3], &types[4]};
+static const struct tarn_type *const type_list[] = {&types[0], &types[1], &types[2], &types[3],
+                                                    &types[4]};
 #define COLUMNS 5
 static const struct tarn_field fields[COLUMNS] = {
     {.id = 0, .type = &types[0]}, {.id = 1, .type = &types[1]}, {.id = 2, .type = &types[2]},
@@ -49,7 +50,9 @@ static struct tarn_predicate_node random_leaf(struct tarn_test *t)
     struct tarn_value *values = tarn_arena_calloc(t->arena, count, sizeof *values);
     struct tarn_predicate_node node = {
         .op = (enum tarn_predicate_op)(TARN_PRED_EQ + (int)tarn_test_random_below(t, 10)),
-        .column = column, .values = values, .value_count = 1};
+        .column = column,
+        .values = values,
+        .value_count = 1};
 
     for (size_t i = 0; i < count; i++)
         values[i] = random_value(t, column);
@@ -85,7 +88,8 @@ static struct tarn_predicate random_predicate(struct tarn_test *t)
     } while (n < 20);
     for (; depth > 1; depth--)
         nodes[n++].op = TARN_PRED_AND;
-    return (struct tarn_predicate){.nodes = nodes, .node_count = n, .columns = identity, .column_count = COLUMNS};
+    return (struct tarn_predicate){
+        .nodes = nodes, .node_count = n, .columns = identity, .column_count = COLUMNS};
 }
 
 #define ROWS 1500 /* more than one block */
@@ -96,12 +100,14 @@ TARN_TEST(filter, picks_what_the_judge_of_rows_picks)
     struct tarn_merge_picks picks = {0};
 
     for (size_t i = 0; i < ROWS * COLUMNS; i++)
-        values[i] = tarn_test_random_one_in(t, 5) ? tarn_test_null() : random_value(t, (int)(i % COLUMNS));
+        values[i] =
+            tarn_test_random_one_in(t, 5) ? tarn_test_null() : random_value(t, (int)(i % COLUMNS));
     struct tarn_batch *batch = tarn_test_batch(type_list, COLUMNS, values, ROWS);
     for (int round = 0; round < tarn_test_rounds(200); round++) {
         struct tarn_predicate p = random_predicate(t);
         struct tarn_merge_filter *filter = tarn_merge__filter_new(&p, &schema, identity);
-        int64_t limit = tarn_test_random_one_in(t, 4) ? (int64_t)tarn_test_random_below(t, 40) : INT64_MAX;
+        int64_t limit =
+            tarn_test_random_one_in(t, 4) ? (int64_t)tarn_test_random_below(t, 40) : INT64_MAX;
         int64_t want = 0;
 
         tarn_merge__picks_clear(&picks);

@@ -8,9 +8,11 @@
 #include "merge/internal.h"
 
 static const struct tarn_type int_type = {.id = TARN_TYPE_INT, .nullable = true};
-static const struct tarn_type text_type = {.id = TARN_TYPE_VARCHAR, .nullable = true, .length = INT32_MAX};
+static const struct tarn_type text_type = {
+    .id = TARN_TYPE_VARCHAR, .nullable = true, .length = INT32_MAX};
 static const struct tarn_type text_key = {.id = TARN_TYPE_VARCHAR, .length = INT32_MAX};
-static const struct tarn_type list_type = {.id = TARN_TYPE_ARRAY, .nullable = true, .element = &text_type};
+static const struct tarn_type list_type = {
+    .id = TARN_TYPE_ARRAY, .nullable = true, .element = &text_type};
 static const struct tarn_field row_fields[] = {
     {.id = 1, .name = {(const uint8_t *)"i", 1}, .type = &int_type},
     {.id = 2, .name = {(const uint8_t *)"l", 1}, .type = &list_type},
@@ -51,10 +53,12 @@ static struct tarn_value random_value(struct tarn_test *t, const struct tarn_typ
     case TARN_TYPE_TIMESTAMP:
         return tarn_test_time(tarn_test_random_between(t, -100000, 100000), 123456);
     case TARN_TYPE_VARCHAR:
-        return tarn_test_text(tarn_arena_printf(t->arena, "%0*d", (int)tarn_test_random_below(t, 12) + 1,
+        return tarn_test_text(tarn_arena_printf(t->arena, "%0*d",
+                                                (int)tarn_test_random_below(t, 12) + 1,
                                                 (int)tarn_test_random_below(t, 9)));
     case TARN_TYPE_VARBINARY:
-        return (struct tarn_value){.bytes = tarn_test_random_bytes(t, tarn_test_random_below(t, 9))};
+        return (struct tarn_value){.bytes =
+                                       tarn_test_random_bytes(t, tarn_test_random_below(t, 9))};
     case TARN_TYPE_ARRAY:
     case TARN_TYPE_MAP:
     case TARN_TYPE_MULTISET:
@@ -76,7 +80,8 @@ static struct tarn_value random_value(struct tarn_test *t, const struct tarn_typ
     }
 }
 
-static const char *print(struct tarn_test *t, const struct tarn_type *type, const struct tarn_value *v)
+static const char *print(struct tarn_test *t, const struct tarn_type *type,
+                         const struct tarn_value *v)
 {
     struct tarn_buf text = {0};
     tarn_value_print(type, v, &text);
@@ -95,7 +100,9 @@ static void check_type(struct tarn_test *t, const struct tarn_type *type)
     struct tarn_merge_picks picks = {0};
     struct tarn_batch *out = NULL;
     size_t n = 0;
-    struct { uint32_t source, row; } want[400];
+    struct {
+        uint32_t source, row;
+    } want[400];
     const struct tarn_type *types[] = {&int_type, type};
 
     for (int s = 0; s < SOURCES; s++) {
@@ -121,7 +128,8 @@ static void check_type(struct tarn_test *t, const struct tarn_type *type)
     expect_int(out->row_count, n);
     int64_t nulls = 0;
     for (size_t i = 0; i < n; i++) {
-        struct tarn_value got = tarn_test_value(t->arena, type, tarn_batch_column(out, 0), (int64_t)i);
+        struct tarn_value got =
+            tarn_test_value(t->arena, type, tarn_batch_column(out, 0), (int64_t)i);
         expect_str(print(t, type, &got), print(t, type, &values[want[i].source][want[i].row]));
         nulls += got.is_null;
     }
@@ -170,6 +178,7 @@ TARN_TEST(gather, refuses_more_bytes_than_offsets_hold)
 
     tarn_merge__picks_add(&picks, 0, 0, 1);
     tarn_merge__picks_add(&picks, 0, 0, 1);
-    expect_status(tarn_merge__gather(&text_type, sources, 1, &picks, &out), TARN_TOO_LARGE, "2147483647");
+    expect_status(tarn_merge__gather(&text_type, sources, 1, &picks, &out), TARN_TOO_LARGE,
+                  "2147483647");
     tarn_merge__picks_drop(&picks);
 }

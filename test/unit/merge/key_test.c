@@ -9,13 +9,27 @@
 
 #include "merge/internal.h"
 
-#define TYPE(t, ...) {.id = TARN_TYPE_##t, __VA_ARGS__}
+#define TYPE(t, ...)                                                                               \
+    {                                                                                              \
+        .id = TARN_TYPE_##t, __VA_ARGS__                                                           \
+    }
 static const struct tarn_type types[] = {
-    TYPE(BOOLEAN), TYPE(TINYINT), TYPE(SMALLINT), TYPE(INT), TYPE(BIGINT), TYPE(FLOAT), TYPE(DOUBLE),
-    TYPE(DATE), TYPE(TIME), TYPE(DECIMAL, .precision = 12, .scale = 2),
-    TYPE(DECIMAL, .precision = 38, .scale = 2), TYPE(TIMESTAMP, .precision = 3),
-    TYPE(TIMESTAMP_LTZ, .precision = 6), TYPE(TIMESTAMP, .precision = 9),
-    TYPE(VARCHAR, .length = INT32_MAX), TYPE(VARBINARY, .length = INT32_MAX),
+    TYPE(BOOLEAN),
+    TYPE(TINYINT),
+    TYPE(SMALLINT),
+    TYPE(INT),
+    TYPE(BIGINT),
+    TYPE(FLOAT),
+    TYPE(DOUBLE),
+    TYPE(DATE),
+    TYPE(TIME),
+    TYPE(DECIMAL, .precision = 12, .scale = 2),
+    TYPE(DECIMAL, .precision = 38, .scale = 2),
+    TYPE(TIMESTAMP, .precision = 3),
+    TYPE(TIMESTAMP_LTZ, .precision = 6),
+    TYPE(TIMESTAMP, .precision = 9),
+    TYPE(VARCHAR, .length = INT32_MAX),
+    TYPE(VARBINARY, .length = INT32_MAX),
 };
 
 static int64_t small_or_edge(struct tarn_test *t, int bits)
@@ -137,7 +151,8 @@ TARN_TEST(key, orders_as_values_for_several_columns)
         for (size_t c = 0; c < count; c++) {
             picked[c] = types[tarn_test_random_below(t, TARN_COUNT_OF(types))];
             picked[c].nullable = tarn_test_random_one_in(t, 2);
-            columns[c] = (struct tarn_merge_key_column){(int)c, &picked[c], tarn_test_random_one_in(t, 2)};
+            columns[c] =
+                (struct tarn_merge_key_column){(int)c, &picked[c], tarn_test_random_one_in(t, 2)};
         }
         check(t, columns, count);
     }
@@ -148,7 +163,8 @@ TARN_TEST(key, one_bigint_is_its_prefix)
     static const struct tarn_type bigint = {.id = TARN_TYPE_BIGINT};
     struct tarn_merge_key_column column = {0, &bigint, false};
     const struct tarn_type *column_types[] = {&bigint};
-    struct tarn_value rows[] = {tarn_test_int(INT64_MIN), tarn_test_int(0), tarn_test_int(INT64_MAX)};
+    struct tarn_value rows[] = {tarn_test_int(INT64_MIN), tarn_test_int(0),
+                                tarn_test_int(INT64_MAX)};
     struct tarn_batch *batch = tarn_test_batch(column_types, 1, rows, 3);
     struct tarn_merge_key_spec spec;
     struct tarn_merge_keys keys;

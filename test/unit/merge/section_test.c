@@ -19,10 +19,12 @@ static struct tarn_slice key_row(struct tarn_test *t, int64_t key)
     return out;
 }
 
-static struct tarn_manifest_entry file(struct tarn_test *t, const char *name, int64_t min, int64_t max)
+static struct tarn_manifest_entry file(struct tarn_test *t, const char *name, int64_t min,
+                                       int64_t max)
 {
-    return (struct tarn_manifest_entry){.file = {
-        .name = tarn_slice_str(name), .min_key = key_row(t, min), .max_key = key_row(t, max)}};
+    return (struct tarn_manifest_entry){.file = {.name = tarn_slice_str(name),
+                                                 .min_key = key_row(t, min),
+                                                 .max_key = key_row(t, max)}};
 }
 
 static int64_t key_of(struct tarn_slice row)
@@ -35,7 +37,8 @@ static int64_t key_of(struct tarn_slice row)
 TARN_TEST(section, separates_what_does_not_overlap)
 {
     struct tarn_manifest_entry files[] = {
-        file(t, "c", 10, 12), file(t, "a", 1, 5), file(t, "b", 5, 8), file(t, "d", 12, 20), file(t, "e", 13, 14),
+        file(t, "c", 10, 12), file(t, "a", 1, 5),   file(t, "b", 5, 8),
+        file(t, "d", 12, 20), file(t, "e", 13, 14),
     };
     struct tarn_merge_section *sections;
     size_t count;
@@ -94,7 +97,8 @@ TARN_TEST(section, runs_are_as_few_as_the_deepest_overlap)
             for (size_t r = 0; r < sections[s].run_count; r++) {
                 struct tarn_merge_run *run = &sections[s].runs[r];
                 for (size_t f = 0; f < run->file_count; f++, seen++) {
-                    int64_t min = key_of(run->files[f]->file.min_key), max = key_of(run->files[f]->file.max_key);
+                    int64_t min = key_of(run->files[f]->file.min_key),
+                            max = key_of(run->files[f]->file.max_key);
                     if (f > 0)
                         expect_true(key_of(run->files[f - 1]->file.max_key) < min);
                     section_min = TARN_MIN(section_min, min);
@@ -104,7 +108,8 @@ TARN_TEST(section, runs_are_as_few_as_the_deepest_overlap)
             for (int64_t k = section_min; k <= section_max; k++) {
                 size_t depth = 0;
                 for (size_t i = 0; i < n; i++)
-                    depth += key_of(files[i].file.min_key) <= k && k <= key_of(files[i].file.max_key);
+                    depth +=
+                        key_of(files[i].file.min_key) <= k && k <= key_of(files[i].file.max_key);
                 expect_true(depth > 0); /* else it were two sections */
                 deepest = TARN_MAX(deepest, depth);
             }

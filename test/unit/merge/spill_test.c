@@ -10,16 +10,22 @@
 #include "merge/internal.h"
 
 static const struct tarn_type maybe_int = {.id = TARN_TYPE_INT, .nullable = true};
-static const struct tarn_type text = {.id = TARN_TYPE_VARCHAR, .nullable = true, .length = INT32_MAX};
+static const struct tarn_type text = {
+    .id = TARN_TYPE_VARCHAR, .nullable = true, .length = INT32_MAX};
 static const struct tarn_type key_text = {.id = TARN_TYPE_VARCHAR, .length = INT32_MAX};
 static const struct tarn_type list = {.id = TARN_TYPE_ARRAY, .nullable = true, .element = &text};
 static const struct tarn_field fields[] = {{.id = 0, .type = &maybe_int}, {.id = 1, .type = &list}};
-static const struct tarn_type row = {.id = TARN_TYPE_ROW, .nullable = true, .fields = fields, .field_count = 2};
-static const struct tarn_type map = {.id = TARN_TYPE_MAP, .nullable = true, .key = &key_text, .element = &row};
-static const struct tarn_type multiset = {.id = TARN_TYPE_MULTISET, .nullable = true, .element = &key_text};
+static const struct tarn_type row = {
+    .id = TARN_TYPE_ROW, .nullable = true, .fields = fields, .field_count = 2};
+static const struct tarn_type map = {
+    .id = TARN_TYPE_MAP, .nullable = true, .key = &key_text, .element = &row};
+static const struct tarn_type multiset = {
+    .id = TARN_TYPE_MULTISET, .nullable = true, .element = &key_text};
 static const struct tarn_type boolean = {.id = TARN_TYPE_BOOLEAN, .nullable = true};
-static const struct tarn_type decimal = {.id = TARN_TYPE_DECIMAL, .nullable = true, .precision = 12, .scale = 2};
-static const struct tarn_type *const types[] = {&maybe_int, &text, &list, &row, &map, &multiset, &boolean, &decimal};
+static const struct tarn_type decimal = {
+    .id = TARN_TYPE_DECIMAL, .nullable = true, .precision = 12, .scale = 2};
+static const struct tarn_type *const types[] = {&maybe_int, &text,     &list,    &row,
+                                                &map,       &multiset, &boolean, &decimal};
 #define COLUMNS 8
 
 static struct tarn_value random_value(struct tarn_test *t, const struct tarn_type *type)
@@ -28,7 +34,8 @@ static struct tarn_value random_value(struct tarn_test *t, const struct tarn_typ
         return tarn_test_null();
     switch (type->id) {
     case TARN_TYPE_VARCHAR:
-        return (struct tarn_value){.bytes = tarn_slice_of("abcdefghijk", tarn_test_random_below(t, 12))};
+        return (struct tarn_value){.bytes =
+                                       tarn_slice_of("abcdefghijk", tarn_test_random_below(t, 12))};
     case TARN_TYPE_BOOLEAN:
         return tarn_test_int((int64_t)tarn_test_random_below(t, 2));
     case TARN_TYPE_DECIMAL:
@@ -68,7 +75,8 @@ static void print(struct tarn_test *t, const struct tarn_batch *batch, struct ta
 {
     for (int64_t r = 0; r < batch->row_count; r++) {
         for (int c = 0; c < COLUMNS; c++) {
-            struct tarn_value v = tarn_test_value(t->arena, types[c], tarn_batch_column(batch, c), r);
+            struct tarn_value v =
+                tarn_test_value(t->arena, types[c], tarn_batch_column(batch, c), r);
             tarn_value_print(types[c], &v, out);
             tarn_buf_add_byte(out, ' ');
         }

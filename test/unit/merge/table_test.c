@@ -22,8 +22,9 @@ struct fixture {
     int64_t buffer_size;
 };
 
-static void make_table(struct tarn_test *t, struct fixture *f, const char *columns, const char *keys,
-                       const char *partitions, const struct tarn_pair *options, size_t option_count)
+static void make_table(struct tarn_test *t, struct fixture *f, const char *columns,
+                       const char *keys, const char *partitions, const struct tarn_pair *options,
+                       size_t option_count)
 {
     struct tarn_schema draft = {.options = options, .option_count = option_count};
     struct tarn_slice *key_list = tarn_arena_calloc(t->arena, 4, sizeof *key_list);
@@ -66,18 +67,21 @@ static struct tarn_status *next_sequence(void *arg, struct tarn_op *op, struct t
     return TARN_OK;
 }
 
-static struct tarn_status *try_write(struct fixture *f, const struct tarn_value *rows, int64_t count,
-                                     int64_t batch_size, struct tarn_manifest_entry **entries, size_t *n)
+static struct tarn_status *try_write(struct fixture *f, const struct tarn_value *rows,
+                                     int64_t count, int64_t batch_size,
+                                     struct tarn_manifest_entry **entries, size_t *n)
 {
-    struct tarn_write_spec spec = {.sequence = next_sequence, .sequence_arg = f,
-                                   .buffer_size = f->buffer_size, .scratch_dir = tarn_test_dir(f->t)};
+    struct tarn_write_spec spec = {.sequence = next_sequence,
+                                   .sequence_arg = f,
+                                   .buffer_size = f->buffer_size,
+                                   .scratch_dir = tarn_test_dir(f->t)};
     struct tarn_table_writer *writer = NULL;
     int stride = f->column_count + 1;
     struct tarn_status *s = tarn_table_writer_open(f->t->op, &f->table, &spec, &writer);
 
     for (int64_t at = 0; at < count && s == TARN_OK; at += batch_size) {
-        struct tarn_batch *batch = tarn_test_batch(f->types, stride, rows + at * stride,
-                                                   TARN_MIN(batch_size, count - at));
+        struct tarn_batch *batch =
+            tarn_test_batch(f->types, stride, rows + at * stride, TARN_MIN(batch_size, count - at));
         s = tarn_table_writer_add(writer, f->t->op, batch);
         tarn_batch_unref(batch);
     }
@@ -109,7 +113,8 @@ static void apply(struct fixture *f, const struct tarn_manifest_entry *entries, 
     f->live_count = n;
 }
 
-static void write_rows(struct fixture *f, const struct tarn_value *rows, int64_t count, int64_t batch_size)
+static void write_rows(struct fixture *f, const struct tarn_value *rows, int64_t count,
+                       int64_t batch_size)
 {
     struct tarn_manifest_entry *entries;
     size_t n;
@@ -125,7 +130,8 @@ static bool same_bucket(const struct tarn_manifest_entry *a, const struct tarn_m
 /* Groups live files by bucket. */
 static struct tarn_merge_split *splits_of(struct fixture *f, bool raw, size_t *count)
 {
-    struct tarn_merge_split *splits = tarn_arena_calloc(f->t->arena, f->live_count + 1, sizeof *splits);
+    struct tarn_merge_split *splits =
+        tarn_arena_calloc(f->t->arena, f->live_count + 1, sizeof *splits);
     bool *done = tarn_arena_calloc(f->t->arena, f->live_count + 1, sizeof *done);
 
     *count = 0;
@@ -141,7 +147,8 @@ static struct tarn_merge_split *splits_of(struct fixture *f, bool raw, size_t *c
                 done[j] = true;
             }
         }
-        splits[(*count)++] = (struct tarn_merge_split){f->live[i].partition, f->live[i].bucket, raw, files, n};
+        splits[(*count)++] =
+            (struct tarn_merge_split){f->live[i].partition, f->live[i].bucket, raw, files, n};
     }
     return splits;
 }
@@ -179,8 +186,9 @@ static const char *line_of(struct tarn_test *t, const struct tarn_type *const *t
     return out;
 }
 
-static struct tarn_status *try_scan(struct fixture *f, bool raw, const int *columns, size_t column_count,
-                                    const char *where, int64_t limit, const char **out, int64_t *rows)
+static struct tarn_status *try_scan(struct fixture *f, bool raw, const int *columns,
+                                    size_t column_count, const char *where, int64_t limit,
+                                    const char **out, int64_t *rows)
 {
     struct tarn_test *t = f->t;
     struct tarn_predicate predicate;
@@ -213,7 +221,8 @@ static struct tarn_status *try_scan(struct fixture *f, bool raw, const int *colu
             const struct tarn_type *types[16];
             for (size_t c = 0; c < column_count; c++) {
                 types[c] = f->types[columns[c]];
-                values[c] = tarn_test_value(t->arena, types[c], tarn_batch_column(batch, (int)c), r);
+                values[c] =
+                    tarn_test_value(t->arena, types[c], tarn_batch_column(batch, (int)c), r);
             }
             TARN_GROW(lines, n, capacity);
             lines[n++] = line_of(t, types, values, (int)column_count);
@@ -225,7 +234,8 @@ static struct tarn_status *try_scan(struct fixture *f, bool raw, const int *colu
     return TARN_OK;
 }
 
-static const char *scan(struct fixture *f, const int *columns, size_t column_count, const char *where)
+static const char *scan(struct fixture *f, const int *columns, size_t column_count,
+                        const char *where)
 {
     const char *out = NULL;
     int64_t rows;
@@ -240,8 +250,10 @@ static void compact(struct fixture *f, int level, bool drop_delete)
     struct tarn_merge_split *splits = splits_of(f, false, &split_count);
 
     for (size_t i = 0; i < split_count; i++) {
-        struct tarn_compact_spec spec = {.files = splits[i].files, .file_count = splits[i].file_count,
-                                         .output_level = level, .drop_delete = drop_delete};
+        struct tarn_compact_spec spec = {.files = splits[i].files,
+                                         .file_count = splits[i].file_count,
+                                         .output_level = level,
+                                         .drop_delete = drop_delete};
         struct tarn_compact_result result;
         expect_ok(tarn_compact_run(f->t->op, &f->table, &spec, f->t->arena, &result));
         apply(f, result.entries, result.entry_count);
@@ -270,14 +282,21 @@ static size_t object_count(struct fixture *f)
 #define I(v) tarn_test_int(v)
 #define T(v) tarn_test_text(v)
 #define NONE tarn_test_null()
-#define PAIR(k, v) {{(const uint8_t *)k, sizeof k - 1}, {(const uint8_t *)v, sizeof v - 1}}
+#define PAIR(k, v)                                                                                 \
+    {                                                                                              \
+        {(const uint8_t *)k, sizeof k - 1},                                                        \
+        {                                                                                          \
+            (const uint8_t *)v, sizeof v - 1                                                       \
+        }                                                                                          \
+    }
 
 TARN_TEST(table, upserts_and_deletes)
 {
     const struct tarn_pair options[] = {PAIR("bucket", "1")};
     struct fixture f;
     make_table(t, &f, "id BIGINT, name STRING", "id", NULL, options, 1);
-    struct tarn_value first[] = {I(3), T("c"), I(0), I(1), T("a"), I(0), I(2), T("b"), I(0), I(1), T("aa"), I(2)};
+    struct tarn_value first[] = {I(3), T("c"), I(0), I(1), T("a"),  I(0),
+                                 I(2), T("b"), I(0), I(1), T("aa"), I(2)};
     struct tarn_value second[] = {I(2), NONE, I(3), I(3), T("cc"), I(0)};
     const int both[] = {0, 1}, name[] = {1};
 
@@ -328,7 +347,8 @@ TARN_TEST(table, sequence_field_decides_in_buffer_read_and_compaction)
 {
     const struct tarn_pair options[] = {PAIR("bucket", "1"), PAIR("sequence.field", "c"),
                                         PAIR("sequence.field.sort-order", "descending")};
-    struct tarn_value rows[] = {T("a"), T("b"), I(1), I(0), T("a"), T("d"), I(3), I(0), T("a"), T("e"), I(2), I(0)};
+    struct tarn_value rows[] = {T("a"), T("b"), I(1),   I(0),   T("a"), T("d"),
+                                I(3),   I(0),   T("a"), T("e"), I(2),   I(0)};
     const int value[] = {1};
     struct fixture f;
 
@@ -353,7 +373,8 @@ TARN_TEST(table, rowkind_field_comes_before_ignore_delete)
 {
     const struct tarn_pair options[] = {PAIR("bucket", "1"), PAIR("ignore-delete", "true"),
                                         PAIR("rowkind.field", "kind")};
-    struct tarn_value rows[] = {I(1), T("A"), T("+I"), I(0), I(1), T("A"), T("-D"), I(0), I(1), T("B"), T("+I"), I(0)};
+    struct tarn_value rows[] = {I(1),    T("A"), T("+I"), I(0),   I(1),    T("A"),
+                                T("-D"), I(0),   I(1),    T("B"), T("+I"), I(0)};
     const int value[] = {1};
     struct fixture f;
 
@@ -379,7 +400,8 @@ TARN_TEST(table, refuses_null_and_bad_kinds_and_leaves_nothing)
     struct tarn_value null_kind[] = {I(1), I(1), NONE, I(0)};
     struct tarn_value bare_delete[] = {I(1), NONE, T("-D"), I(0)};
 
-    expect_status(try_write(&f, null_value, 2, 9, &entries, &n), TARN_VALUE_INVALID, "row 2: column v");
+    expect_status(try_write(&f, null_value, 2, 9, &entries, &n), TARN_VALUE_INVALID,
+                  "row 2: column v");
     expect_status(try_write(&f, null_key, 1, 9, &entries, &n), TARN_VALUE_INVALID, "column id");
     expect_status(try_write(&f, bad_kind, 1, 9, &entries, &n), TARN_VALUE_INVALID, "\"x\"");
     expect_status(try_write(&f, null_kind, 1, 9, &entries, &n), TARN_VALUE_INVALID, "null");
@@ -451,16 +473,30 @@ TARN_TEST(table, counts_without_columns_and_limits_exactly)
 TARN_TEST(table, rows_go_to_paimons_buckets)
 {
     const struct tarn_pair five[] = {PAIR("bucket", "5")};
-    const struct { const char *type; struct tarn_value key; int bucket; } cases[] = {
-        {"INT", I(0), 4}, {"INT", I(1), 3}, {"INT", I(-1), 2}, {"INT", I(42), 2},
-        {"BIGINT", I(-1), 2}, {"BIGINT", I(INT64_C(123456789012345)), 3}, {"BIGINT", I(1), 3},
-        {"STRING", T(""), 4}, {"STRING", T("abc"), 4}, {"STRING", T("abcdefg"), 3},
-        {"STRING", T("abcdefgh"), 3}, {"STRING", T("hello world"), 4}, {"DATE", I(19857), 3},
+    const struct {
+        const char *type;
+        struct tarn_value key;
+        int bucket;
+    } cases[] = {
+        {"INT", I(0), 4},
+        {"INT", I(1), 3},
+        {"INT", I(-1), 2},
+        {"INT", I(42), 2},
+        {"BIGINT", I(-1), 2},
+        {"BIGINT", I(INT64_C(123456789012345)), 3},
+        {"BIGINT", I(1), 3},
+        {"STRING", T(""), 4},
+        {"STRING", T("abc"), 4},
+        {"STRING", T("abcdefg"), 3},
+        {"STRING", T("abcdefgh"), 3},
+        {"STRING", T("hello world"), 4},
+        {"DATE", I(19857), 3},
     };
 
     for (size_t i = 0; i < TARN_COUNT_OF(cases); i++) {
         struct fixture f;
-        make_table(t, &f, tarn_arena_printf(t->arena, "k %s, v INT", cases[i].type), "k", NULL, five, 1);
+        make_table(t, &f, tarn_arena_printf(t->arena, "k %s, v INT", cases[i].type), "k", NULL,
+                   five, 1);
         struct tarn_value row[] = {cases[i].key, I(1), I(0)};
         write_rows(&f, row, 1, 1);
         expect_int(f.live[0].bucket, cases[i].bucket);
@@ -495,7 +531,8 @@ TARN_TEST(table, old_files_are_read_through_their_schema)
     for (int i = 0; i < 3; i++)
         f.types[i] = fields[i].type;
     expect_str(scan(&f, all, 3, NULL), "1|10|null\n");
-    struct tarn_value more[] = {I(2), I(INT64_C(5000000000)), T("new"), I(0), I(1), NONE, T("newer"), I(0)};
+    struct tarn_value more[] = {
+        I(2), I(INT64_C(5000000000)), T("new"), I(0), I(1), NONE, T("newer"), I(0)};
     write_rows(&f, more, 2, 2);
     expect_str(scan(&f, all, 3, NULL), "1|null|newer\n2|5000000000|new\n");
     compact(&f, 5, true);
@@ -504,7 +541,8 @@ TARN_TEST(table, old_files_are_read_through_their_schema)
     f.live[0].file.schema_id = 9;
     const char *text;
     int64_t count;
-    expect_status(try_scan(&f, false, all, 3, NULL, -1, &text, &count), TARN_DATA_FILE_MALFORMED, "schema 9");
+    expect_status(try_scan(&f, false, all, 3, NULL, -1, &text, &count), TARN_DATA_FILE_MALFORMED,
+                  "schema 9");
     tarn_store_drop(&f.store);
 }
 
@@ -520,7 +558,8 @@ TARN_TEST(table, large_files_move_up_without_rewrite)
     write_rows(&f, a, 1, 1);
     write_rows(&f, b, 1, 1);
     write_rows(&f, c, 1, 1);
-    struct tarn_compact_spec spec = {.files = f.live, .file_count = 3, .output_level = 5, .drop_delete = true};
+    struct tarn_compact_spec spec = {
+        .files = f.live, .file_count = 3, .output_level = 5, .drop_delete = true};
     expect_ok(tarn_compact_run(t->op, &f.table, &spec, t->arena, &result));
     expect_int(result.upgraded_count, 2); /* the delete's file is rewritten: into nothing */
     expect_int(result.entry_count, 5);
@@ -577,8 +616,10 @@ TARN_TEST(table, a_failing_store_leaves_nothing_half_done)
 
             tarn_store_faulty_add(faulty, &rule);
             splits = splits_of(&f, false, &split_count);
-            struct tarn_compact_spec spec = {.files = splits[0].files, .file_count = splits[0].file_count,
-                                             .output_level = 5, .drop_delete = true};
+            struct tarn_compact_spec spec = {.files = splits[0].files,
+                                             .file_count = splits[0].file_count,
+                                             .output_level = 5,
+                                             .drop_delete = true};
             s = tarn_compact_run(t->op, &f.table, &spec, t->arena, &result);
             if (s != TARN_OK) {
                 failed = 1;
@@ -622,11 +663,16 @@ static void check_table(struct tarn_test *t)
     size_t n = 0;
     bool text_key = tarn_test_random_one_in(t, 2), partitioned = tarn_test_random_one_in(t, 2);
     bool field = tarn_test_random_one_in(t, 2), descending = field && tarn_test_random_one_in(t, 2);
-    struct { bool present; struct tarn_value field, value; int kind; } model[2][KEYS] = {0};
+    struct {
+        bool present;
+        struct tarn_value field, value;
+        int kind;
+    } model[2][KEYS] = {0};
     const int all[] = {0, 1, 2, 3};
     struct tarn_pair bucket = PAIR("bucket", "3"), sequence = PAIR("sequence.field", "s"),
                      order = PAIR("sequence.field.sort-order", "descending"),
-                     thin = PAIR("data-file.thin-mode", "true"), rows_max = PAIR("target-file-row-num", "17");
+                     thin = PAIR("data-file.thin-mode", "true"),
+                     rows_max = PAIR("target-file-row-num", "17");
 
     options[n++] = bucket;
     if (field)
@@ -637,7 +683,9 @@ static void check_table(struct tarn_test *t)
         options[n++] = thin;
     if (tarn_test_random_one_in(t, 2))
         options[n++] = rows_max;
-    make_table(t, &f, text_key ? "p INT, k STRING, s INT, v DECIMAL(12, 2)" : "p INT, k BIGINT, s INT, v DECIMAL(12, 2)",
+    make_table(t, &f,
+               text_key ? "p INT, k STRING, s INT, v DECIMAL(12, 2)"
+                        : "p INT, k BIGINT, s INT, v DECIMAL(12, 2)",
                partitioned ? "p,k" : "k", partitioned ? "p" : NULL, options, n);
     f.buffer_size = tarn_test_random_one_in(t, 2) ? 1 : 1 << 20; /* 1: every batch spills */
     for (int commit = 0; commit < 6; commit++) {
@@ -645,12 +693,15 @@ static void check_table(struct tarn_test *t)
         struct tarn_value *rows = tarn_arena_calloc(t->arena, (size_t)count * 5 + 1, sizeof *rows);
         for (int64_t i = 0; i < count; i++) {
             int p = partitioned ? (int)tarn_test_random_below(t, 2) : 0;
-            int k = (int)tarn_test_random_below(t, KEYS), kind = tarn_test_random_one_in(t, 4) ? 3 : 0;
+            int k = (int)tarn_test_random_below(t, KEYS),
+                kind = tarn_test_random_one_in(t, 4) ? 3 : 0;
             struct tarn_value *r = rows + 5 * i;
             r[0] = I(p);
             r[1] = text_key ? T(tarn_arena_printf(t->arena, "key-number-%d", k)) : I(k - 20);
             r[2] = tarn_test_random_one_in(t, 4) ? NONE : I((int64_t)tarn_test_random_below(t, 4));
-            r[3] = tarn_test_random_one_in(t, 8) ? NONE : tarn_test_decimal(tarn_test_random_between(t, -500, 500));
+            r[3] = tarn_test_random_one_in(t, 8)
+                       ? NONE
+                       : tarn_test_decimal(tarn_test_random_between(t, -500, 500));
             r[4] = I(kind);
             /* the model: the later wins unless the field says it is older */
             bool wins = true;
@@ -678,8 +729,9 @@ static void check_table(struct tarn_test *t)
         size_t line_count = 0;
         for (int p = 0; p < 2; p++) {
             for (int k = 0; k < KEYS; k++) {
-                struct tarn_value row[] = {I(p), text_key ? T(tarn_arena_printf(t->arena, "key-number-%d", k)) : I(k - 20),
-                                           model[p][k].field, model[p][k].value};
+                struct tarn_value row[] = {
+                    I(p), text_key ? T(tarn_arena_printf(t->arena, "key-number-%d", k)) : I(k - 20),
+                    model[p][k].field, model[p][k].value};
                 if (model[p][k].present && model[p][k].kind == 0)
                     lines[line_count++] = line_of(t, f.types, row, 4);
             }

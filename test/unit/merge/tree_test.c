@@ -128,14 +128,20 @@ static struct tarn_status *merge(struct tarn_test *t, const struct setting *s,
                                  struct tarn_merge_input **inputs, size_t input_count,
                                  struct record *out, size_t *count)
 {
-    struct tarn_merge_key_column key = {0, s->key_type, false}, field = {1, &maybe_int, s->descending};
+    struct tarn_merge_key_column key = {0, s->key_type, false},
+                                 field = {1, &maybe_int, s->descending};
     struct tarn_merge_key_spec key_spec, order;
     const int columns[] = {3, 2, 4};
     const struct tarn_type *types[] = {&bigint, &bigint, &tinyint};
-    struct tarn_merge_tree_spec spec = {
-        .key = &key_spec, .order = &order, .sequence_column = 3, .kind_column = 4,
-        .ignore_delete = s->ignore_delete, .drop_retract = s->drop_retract,
-        .columns = columns, .types = types, .column_count = 3};
+    struct tarn_merge_tree_spec spec = {.key = &key_spec,
+                                        .order = &order,
+                                        .sequence_column = 3,
+                                        .kind_column = 4,
+                                        .ignore_delete = s->ignore_delete,
+                                        .drop_retract = s->drop_retract,
+                                        .columns = columns,
+                                        .types = types,
+                                        .column_count = 3};
     TARN_OWN(tarn_source_drop) struct tarn_source *source = NULL;
     struct tarn_batch *batch;
 
@@ -149,9 +155,12 @@ static struct tarn_status *merge(struct tarn_test *t, const struct setting *s,
             return TARN_OK;
         expect_true(batch->row_count > 0);
         for (int64_t i = 0; i < batch->row_count; i++, (*count)++) {
-            out[*count].sequence = tarn_test_value(t->arena, &bigint, tarn_batch_column(batch, 0), i).integer;
-            out[*count].value = tarn_test_value(t->arena, &bigint, tarn_batch_column(batch, 1), i).integer;
-            out[*count].kind = (int8_t)tarn_test_value(t->arena, &tinyint, tarn_batch_column(batch, 2), i).integer;
+            out[*count].sequence =
+                tarn_test_value(t->arena, &bigint, tarn_batch_column(batch, 0), i).integer;
+            out[*count].value =
+                tarn_test_value(t->arena, &bigint, tarn_batch_column(batch, 1), i).integer;
+            out[*count].kind =
+                (int8_t)tarn_test_value(t->arena, &tinyint, tarn_batch_column(batch, 2), i).integer;
         }
         tarn_batch_unref(batch);
     }
@@ -165,29 +174,37 @@ static void check_round(struct tarn_test *t)
     struct record *want = tarn_arena_calloc(t->arena, RECORDS_MAX, sizeof *want);
     struct record *got = tarn_arena_calloc(t->arena, RECORDS_MAX, sizeof *got);
     struct tarn_merge_input *inputs[12];
-    struct setting s = {
-        .key_type = tarn_test_random_one_in(t, 2) ? &bigint : &text,
-        .use_field = tarn_test_random_one_in(t, 2), .descending = tarn_test_random_one_in(t, 2),
-        .ignore_delete = tarn_test_random_one_in(t, 4), .drop_retract = tarn_test_random_one_in(t, 2)};
+    struct setting s = {.key_type = tarn_test_random_one_in(t, 2) ? &bigint : &text,
+                        .use_field = tarn_test_random_one_in(t, 2),
+                        .descending = tarn_test_random_one_in(t, 2),
+                        .ignore_delete = tarn_test_random_one_in(t, 4),
+                        .drop_retract = tarn_test_random_one_in(t, 2)};
     size_t run_count = tarn_test_random_below(t, 12), n = 0, got_count;
-    int64_t key_count = 1 + (int64_t)tarn_test_random_below(t, tarn_test_random_one_in(t, 2) ? 20 : 400);
+    int64_t key_count =
+        1 + (int64_t)tarn_test_random_below(t, tarn_test_random_one_in(t, 2) ? 20 : 400);
 
     for (size_t r = 0; r < run_count; r++) {
-        size_t rows = tarn_test_random_below(t, tarn_test_random_one_in(t, 3) ? 300 : 20), begin = n;
+        size_t rows = tarn_test_random_below(t, tarn_test_random_one_in(t, 3) ? 300 : 20),
+               begin = n;
         bool unique = !tarn_test_random_one_in(t, 4);
         int64_t key = 0;
         for (size_t i = 0; i < rows; i++, n++) {
-            key = unique ? key + 1 + (int64_t)tarn_test_random_below(t, 3) : (int64_t)tarn_test_random_below(t, (uint64_t)key_count);
+            key = unique ? key + 1 + (int64_t)tarn_test_random_below(t, 3)
+                         : (int64_t)tarn_test_random_below(t, (uint64_t)key_count);
             if (key >= key_count)
                 break;
             all[n] = (struct record){
-                .key = key, .value = (int64_t)n, .sequence = (int64_t)tarn_test_random_below(t, 6),
-                .field_null = tarn_test_random_one_in(t, 3), .field = (int64_t)tarn_test_random_below(t, 3),
+                .key = key,
+                .value = (int64_t)n,
+                .sequence = (int64_t)tarn_test_random_below(t, 6),
+                .field_null = tarn_test_random_one_in(t, 3),
+                .field = (int64_t)tarn_test_random_below(t, 3),
                 .kind = (int8_t)(tarn_test_random_one_in(t, 3) ? tarn_test_random_below(t, 4) : 0),
                 .place = (uint32_t)r};
         }
         qsort(all + begin, n - begin, sizeof *all, by_key);
-        inputs[r] = input_of(t, s.key_type, all + begin, n - begin, 1 + tarn_test_random_below(t, 50), (uint32_t)r);
+        inputs[r] = input_of(t, s.key_type, all + begin, n - begin,
+                             1 + tarn_test_random_below(t, 50), (uint32_t)r);
     }
     expect_ok(merge(t, &s, inputs, run_count, got, &got_count));
     size_t want_count = model_merge(&s, all, n, key_count, want);
@@ -212,7 +229,8 @@ TARN_TEST(tree, descending_sequence_field)
     struct record a[] = {{.key = 7, .value = 1, .field = 1, .sequence = 0}};
     struct record b[] = {{.key = 7, .value = 2, .field = 3, .sequence = 1}};
     struct record c[] = {{.key = 7, .value = 3, .field = 2, .sequence = 2}};
-    struct tarn_merge_input *inputs[] = {input_of(t, &bigint, a, 1, 1, 0), input_of(t, &bigint, b, 1, 1, 1),
+    struct tarn_merge_input *inputs[] = {input_of(t, &bigint, a, 1, 1, 0),
+                                         input_of(t, &bigint, b, 1, 1, 1),
                                          input_of(t, &bigint, c, 1, 1, 2)};
     struct record out[3];
     size_t count;
@@ -245,12 +263,14 @@ TARN_TEST(tree, ties_go_to_the_newer_place)
 TARN_TEST(tree, ignore_delete_brings_the_row_back)
 {
     struct setting s = {.key_type = &bigint, .drop_retract = true};
-    struct record a[] = {{.key = 1, .value = 1}}, b[] = {{.key = 1, .value = 1, .sequence = 1, .kind = 3}};
+    struct record a[] = {{.key = 1, .value = 1}},
+                  b[] = {{.key = 1, .value = 1, .sequence = 1, .kind = 3}};
     struct record out[2];
     size_t count;
 
     for (int ignore = 0; ignore < 2; ignore++) {
-        struct tarn_merge_input *inputs[] = {input_of(t, &bigint, a, 1, 1, 0), input_of(t, &bigint, b, 1, 1, 1)};
+        struct tarn_merge_input *inputs[] = {input_of(t, &bigint, a, 1, 1, 0),
+                                             input_of(t, &bigint, b, 1, 1, 1)};
         s.ignore_delete = ignore != 0;
         expect_ok(merge(t, &s, inputs, 2, out, &count));
         expect_int(count, ignore);

@@ -144,8 +144,8 @@ TARN_TEST(ingest, into_a_table_that_was_renamed_says_so_and_leaves_no_file)
     bool repeated;
     expect_ok(begin(&f, "k", TARN_LOAD_AUTO, "", BATCH, &ingest));
     struct tarn_table_facts facts;
-    expect_ok(tarn_service_rename_table(t->op, &f.service, fixture_ref("k"), S("db"), S("n"),
-                                        &facts));
+    expect_ok(
+        tarn_service_rename_table(t->op, &f.service, fixture_ref("k"), S("db"), S("n"), &facts));
     struct tarn_slice file = fixture_file(&f, "k", "data-a", 1, 3);
     expect_status(
         tarn_service_ingest_commit(t->op, &f.service, &ingest, &file, 1, &snapshot, &repeated),

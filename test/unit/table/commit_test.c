@@ -8,7 +8,8 @@
 
 #define NONE TARN_SNAPSHOT_NONE
 
-static struct tarn_manifest_entry add(struct fixture *f, const char *name, int32_t bucket, int64_t low, int64_t high)
+static struct tarn_manifest_entry add(struct fixture *f, const char *name, int32_t bucket,
+                                      int64_t low, int64_t high)
 {
     return fixture_entry(f, TARN_ENTRY_ADD, name, bucket, 0, low, high, 0);
 }
@@ -34,9 +35,9 @@ static void compact_a_and_b(struct fixture *f)
     int64_t id;
     expect_ok(fixture_append(f, "u", 1, &a, 1, &id));
     expect_ok(fixture_append(f, "u", 2, &b, 1, &id));
-    struct tarn_manifest_entry change[] = {
-        fixture_entry(f, TARN_ENTRY_DELETE, "a", 0, 0, 1, 10, 0), fixture_entry(f, TARN_ENTRY_DELETE, "b", 0, 0, 5, 20, 0),
-        fixture_entry(f, TARN_ENTRY_ADD, "c", 0, 5, 1, 20, 0)};
+    struct tarn_manifest_entry change[] = {fixture_entry(f, TARN_ENTRY_DELETE, "a", 0, 0, 1, 10, 0),
+                                           fixture_entry(f, TARN_ENTRY_DELETE, "b", 0, 0, 5, 20, 0),
+                                           fixture_entry(f, TARN_ENTRY_ADD, "c", 0, 5, 1, 20, 0)};
     expect_ok(fixture_compact(f, change, 3, &id));
     expect_int(id, 3);
 }
@@ -89,8 +90,9 @@ TARN_TEST(commit, that_removes_what_is_not_live_is_refused)
     TARN_OWN(fixture_fini) struct fixture f;
     fixture_init(&f, t);
     compact_a_and_b(&f);
-    struct tarn_manifest_entry change[] = {fixture_entry(&f, TARN_ENTRY_DELETE, "a", 0, 0, 1, 10, 0),
-                                           fixture_entry(&f, TARN_ENTRY_ADD, "d", 0, 5, 30, 40, 0)};
+    struct tarn_manifest_entry change[] = {
+        fixture_entry(&f, TARN_ENTRY_DELETE, "a", 0, 0, 1, 10, 0),
+        fixture_entry(&f, TARN_ENTRY_ADD, "d", 0, 5, 30, 40, 0)};
     int64_t id;
     expect_status(fixture_compact(&f, change, 2, &id), TARN_COMMIT_CONFLICT, "no longer live");
     expect_str(fixture_files(&f, NONE, NULL), "c");
@@ -134,7 +136,8 @@ TARN_TEST(commit, adopts_a_foreign_snapshot_and_goes_on_top_of_it)
 {
     TARN_OWN(fixture_fini) struct fixture f;
     fixture_init(&f, t);
-    struct tarn_manifest_entry a = add(&f, "a", 0, 1, 10), x = add(&f, "x", 0, 1, 3), b = add(&f, "b", 0, 2, 3);
+    struct tarn_manifest_entry a = add(&f, "a", 0, 1, 10), x = add(&f, "x", 0, 1, 3),
+                               b = add(&f, "b", 0, 2, 3);
     int64_t id;
     expect_ok(fixture_append(&f, "u", 1, &a, 1, &id));
     f.env.foreign_check_ms = 3600000; /* nobody looks: the put meets it */
@@ -160,12 +163,14 @@ TARN_TEST(commit, follows_a_foreign_roll_back_and_voids_its_receipts)
     expect_ok(tarn_store_put(f.inner, t->op, "db.db/t/snapshot/LATEST", tarn_slice_str("1")));
     expect_ok(tarn_store_remove(f.inner, t->op, "db.db/t/snapshot/snapshot-2"));
     expect_str(fixture_files(&f, NONE, NULL), "a");
-    expect_ok(fixture_append(&f, "u", 2, &b, 1, &id)); /* a replay under the same identity commits again */
+    expect_ok(fixture_append(&f, "u", 2, &b, 1,
+                             &id)); /* a replay under the same identity commits again */
     expect_int(id, 2);
     expect_str(fixture_files(&f, NONE, NULL), "a b");
 }
 
-static void fault(struct fixture *f, const char *call, const char *key, enum tarn_fault kind, int hits)
+static void fault(struct fixture *f, const char *call, const char *key, enum tarn_fault kind,
+                  int hits)
 {
     struct tarn_fault_rule rule = {.call = call, .key_part = key, .hit_count = hits, .fault = kind};
     tarn_store_faulty_add(f->store, &rule);
@@ -215,7 +220,8 @@ TARN_TEST(commit, fails_whole_at_every_store_call_and_succeeds_afterwards)
     for (int skip = 0; skip < 200; skip++) {
         const char *name = tarn_arena_printf(t->arena, "f%03d", skip);
         struct tarn_manifest_entry e = add(&f, name, skip % 2, skip * 10, skip * 10 + 5);
-        struct tarn_fault_rule rule = {.call = "*", .skip_count = skip, .hit_count = 1, .fault = TARN_FAULT_FAIL_BEFORE};
+        struct tarn_fault_rule rule = {
+            .call = "*", .skip_count = skip, .hit_count = 1, .fault = TARN_FAULT_FAIL_BEFORE};
         tarn_store_faulty_add(f.store, &rule);
         struct tarn_status *s = fixture_append(&f, "u", skip + 1, &e, 1, &id);
         failures += s != TARN_OK;
@@ -252,8 +258,11 @@ static void *write_many(void *arg)
         tarn_op_init(&op);
         char user[16];
         snprintf(user, sizeof user, "w%d", w->number);
-        struct tarn_commit c = {.user = tarn_slice_str(user), .identifier = i, .watermark = TARN_SNAPSHOT_NONE,
-                                .append = &w->entries[i], .append_count = 1};
+        struct tarn_commit c = {.user = tarn_slice_str(user),
+                                .identifier = i,
+                                .watermark = TARN_SNAPSHOT_NONE,
+                                .append = &w->entries[i],
+                                .append_count = 1};
         struct tarn_commit_result result;
         struct tarn_status *s = tarn_table_commit(&op, w->f->table, &c, &result);
         w->failed |= s != TARN_OK;
@@ -269,9 +278,11 @@ TARN_TEST(commit, of_16_writers_makes_320_snapshots_without_gaps) /* K02 */
     struct writer writers[16];
     pthread_t threads[16];
     for (int i = 0; i < 16; i++) {
-        writers[i] = (struct writer){&f, i, 20, tarn_arena_calloc(t->arena, 20, sizeof(struct tarn_manifest_entry)), false};
+        writers[i] = (struct writer){
+            &f, i, 20, tarn_arena_calloc(t->arena, 20, sizeof(struct tarn_manifest_entry)), false};
         for (int k = 0; k < 20; k++)
-            writers[i].entries[k] = add(&f, tarn_arena_printf(t->arena, "w%d-%d", i, k), i % 2, k, k + 1);
+            writers[i].entries[k] =
+                add(&f, tarn_arena_printf(t->arena, "w%d-%d", i, k), i % 2, k, k + 1);
     }
     for (int i = 0; i < 16; i++)
         pthread_create(&threads[i], NULL, write_many, &writers[i]);
@@ -290,7 +301,8 @@ TARN_TEST(commit, of_16_writers_makes_320_snapshots_without_gaps) /* K02 */
     expect_int(snapshots[319].total_record_count, 640);
     struct tarn_manifest_file *base, *delta; /* manifests were merged on the way */
     size_t base_count, delta_count;
-    expect_ok(tarn_table_manifests(t->op, f.table, &snapshots[319], &base, &base_count, &delta, &delta_count));
+    expect_ok(tarn_table_manifests(t->op, f.table, &snapshots[319], &base, &base_count, &delta,
+                                   &delta_count));
     expect_true(base_count < 60);
 }
 
@@ -312,8 +324,9 @@ TARN_TEST(sequence, blocks_lie_above_what_is_live_or_was_handed_out)
     expect_ok(fixture_append(&f, "u", 1, &a, 1, &id));
     expect_ok(tarn_table_reserve_sequences(t->op, f.table, tarn_row_empty(), 0, 1, &first));
     expect_int(first, 110);
-    expect_status(tarn_table_reserve_sequences(t->op, f.table, tarn_row_empty(), 0, INT64_MAX, &first),
-                  TARN_INVALID_ARGUMENT, "");
+    expect_status(
+        tarn_table_reserve_sequences(t->op, f.table, tarn_row_empty(), 0, INT64_MAX, &first),
+        TARN_INVALID_ARGUMENT, "");
 }
 
 /* --- plans --- */
@@ -322,8 +335,8 @@ TARN_TEST(plan, prunes_by_bucket_and_by_key)
 {
     TARN_OWN(fixture_fini) struct fixture f;
     fixture_init(&f, t);
-    struct tarn_manifest_entry e[] = {add(&f, "low0", 0, 1, 10), add(&f, "low1", 1, 1, 10), add(&f, "high0", 0, 50, 60),
-                                      add(&f, "high1", 1, 50, 60)};
+    struct tarn_manifest_entry e[] = {add(&f, "low0", 0, 1, 10), add(&f, "low1", 1, 1, 10),
+                                      add(&f, "high0", 0, 50, 60), add(&f, "high1", 1, 50, 60)};
     int64_t id;
     expect_ok(fixture_append(&f, "u", 1, e, 4, &id));
     expect_str(fixture_files(&f, NONE, "id > 20"), "high0 high1");
@@ -341,10 +354,13 @@ TARN_TEST(plan, names_expired_and_unknown_snapshots)
     compact_a_and_b(&f);
     struct tarn_plan_request request = {.version = {9, NONE}};
     struct tarn_plan plan;
-    expect_status(tarn_table_plan(t->op, f.table, &request, &plan), TARN_SNAPSHOT_NOT_FOUND, "latest is 3");
-    expect_ok(tarn_store_remove(f.inner, t->op, "db.db/t/snapshot/snapshot-1")); /* expired by another */
+    expect_status(tarn_table_plan(t->op, f.table, &request, &plan), TARN_SNAPSHOT_NOT_FOUND,
+                  "latest is 3");
+    expect_ok(
+        tarn_store_remove(f.inner, t->op, "db.db/t/snapshot/snapshot-1")); /* expired by another */
     request.version.snapshot_id = 1;
-    expect_status(tarn_table_plan(t->op, f.table, &request, &plan), TARN_SNAPSHOT_EXPIRED, "earliest is 2");
+    expect_status(tarn_table_plan(t->op, f.table, &request, &plan), TARN_SNAPSHOT_EXPIRED,
+                  "earliest is 2");
     expect_str(fixture_files(&f, 2, NULL), "a b");
     expect_str(fixture_files(&f, NONE, NULL), "c");
 }
@@ -353,7 +369,8 @@ TARN_TEST(plan, splits_keep_overlapping_files_together)
 {
     TARN_OWN(fixture_fini) struct fixture f;
     fixture_init(&f, t);
-    struct tarn_manifest_entry e[] = {add(&f, "a", 0, 1, 10), add(&f, "b", 0, 5, 20), add(&f, "c", 0, 30, 40)};
+    struct tarn_manifest_entry e[] = {add(&f, "a", 0, 1, 10), add(&f, "b", 0, 5, 20),
+                                      add(&f, "c", 0, 30, 40)};
     for (int i = 0; i < 3; i++)
         e[i].file.size = 100 << 20; /* two don't fit into one split of 128 MB */
     int64_t id;
@@ -375,13 +392,16 @@ TARN_TEST(plan, time_travel_has_an_answer_for_every_time) /* K47 */
     struct tarn_manifest_entry a = add(&f, "a", 0, 1, 10), b = add(&f, "b", 0, 5, 20);
     fixture_foreign(&f, "x", &a, 1); /* at 1000 ms */
     fixture_foreign(&f, "x", &b, 1); /* at 2000 ms */
-    struct { int64_t at, want; } cases[] = {{1000, 1}, {1999, 1}, {2000, 2}, {5000, 2}};
+    struct {
+        int64_t at, want;
+    } cases[] = {{1000, 1}, {1999, 1}, {2000, 2}, {5000, 2}};
     struct tarn_snapshot s;
     bool found;
     for (size_t i = 0; i < TARN_COUNT_OF(cases); i++) {
-        expect_ok(tarn_table_snapshot(t->op, f.table, (struct tarn_version){NONE, cases[i].at}, &found, &s));
+        expect_ok(tarn_table_snapshot(t->op, f.table, (struct tarn_version){NONE, cases[i].at},
+                                      &found, &s));
         expect_int(s.id, cases[i].want);
     }
-    expect_status(tarn_table_snapshot(t->op, f.table, (struct tarn_version){NONE, 999}, &found, &s), TARN_NO_SNAPSHOT_AT,
-                  "1970-01-01T00:00:01");
+    expect_status(tarn_table_snapshot(t->op, f.table, (struct tarn_version){NONE, 999}, &found, &s),
+                  TARN_NO_SNAPSHOT_AT, "1970-01-01T00:00:01");
 }

@@ -11,9 +11,13 @@ static void open_all(struct fixture *f)
 {
     bool fresh;
     expect_ok(tarn_state_open(f->state_dir, &fresh, &f->state));
-    f->env = (struct tarn_table_env){.store = f->store, .state = f->state, .exec = f->exec, .foreign_check_ms = 0,
+    f->env = (struct tarn_table_env){.store = f->store,
+                                     .state = f->state,
+                                     .exec = f->exec,
+                                     .foreign_check_ms = 0,
                                      .commit_retries = 10};
-    expect_ok(tarn_table_open(f->t->op, &f->env, "db.db/t", "11111111-2222-3333-4444-555555555555", "db.t", &f->table));
+    expect_ok(tarn_table_open(f->t->op, &f->env, "db.db/t", "11111111-2222-3333-4444-555555555555",
+                              "db.t", &f->table));
 }
 
 void fixture_init(struct fixture *f, struct tarn_test *t)
@@ -23,7 +27,8 @@ void fixture_init(struct fixture *f, struct tarn_test *t)
     expect_ok(tarn_store_open("memory:", &f->inner));
     f->store = tarn_store_faulty_new(f->inner);
     f->state_dir = tarn_arena_printf(t->arena, "%s/state", tarn_test_dir(t));
-    expect_ok(tarn_store_put(f->store, t->op, "db.db/t/schema/schema-0", tarn_slice_str(schema_json)));
+    expect_ok(
+        tarn_store_put(f->store, t->op, "db.db/t/schema/schema-0", tarn_slice_str(schema_json)));
     open_all(f);
 }
 
@@ -60,22 +65,32 @@ static struct tarn_slice key_row(struct fixture *f, int64_t id)
     return tarn_arena_copy(f->t->arena, tarn_buf_slice(&row));
 }
 
-struct tarn_manifest_entry fixture_entry(struct fixture *f, enum tarn_entry_kind kind, const char *name, int32_t bucket,
-                                         int level, int64_t low, int64_t high, int64_t first_sequence)
+struct tarn_manifest_entry fixture_entry(struct fixture *f, enum tarn_entry_kind kind,
+                                         const char *name, int32_t bucket, int level, int64_t low,
+                                         int64_t high, int64_t first_sequence)
 {
     int64_t *nulls = tarn_arena_calloc(f->t->arena, 1, sizeof *nulls);
-    struct tarn_manifest_entry e = {.kind = kind, .partition = tarn_row_empty(), .bucket = bucket, .total_buckets = 2};
-    e.file = (struct tarn_data_file){.name = tarn_slice_str(name), .size = 1000, .row_count = high - low + 1,
-                                     .min_key = key_row(f, low), .max_key = key_row(f, high),
-                                     .value_stats = tarn_stats_empty(), .min_sequence = first_sequence,
-                                     .max_sequence = first_sequence + high - low, .level = level,
-                                     .creation_time_ms = 1, .source = TARN_SOURCE_APPEND,
-                                     .has_value_stats_columns = true, .first_row_id = TARN_FILE_NONE};
+    struct tarn_manifest_entry e = {
+        .kind = kind, .partition = tarn_row_empty(), .bucket = bucket, .total_buckets = 2};
+    e.file = (struct tarn_data_file){.name = tarn_slice_str(name),
+                                     .size = 1000,
+                                     .row_count = high - low + 1,
+                                     .min_key = key_row(f, low),
+                                     .max_key = key_row(f, high),
+                                     .value_stats = tarn_stats_empty(),
+                                     .min_sequence = first_sequence,
+                                     .max_sequence = first_sequence + high - low,
+                                     .level = level,
+                                     .creation_time_ms = 1,
+                                     .source = TARN_SOURCE_APPEND,
+                                     .has_value_stats_columns = true,
+                                     .first_row_id = TARN_FILE_NONE};
     e.file.key_stats = (struct tarn_stats){e.file.min_key, e.file.max_key, nulls, 1};
     return e;
 }
 
-static struct tarn_status *commit(struct fixture *f, const struct tarn_commit *c, int64_t *snapshot_id)
+static struct tarn_status *commit(struct fixture *f, const struct tarn_commit *c,
+                                  int64_t *snapshot_id)
 {
     struct tarn_commit_result result;
     struct tarn_status *s = tarn_table_commit(f->t->op, f->table, c, &result);
@@ -84,18 +99,26 @@ static struct tarn_status *commit(struct fixture *f, const struct tarn_commit *c
 }
 
 struct tarn_status *fixture_append(struct fixture *f, const char *user, int64_t identifier,
-                                   const struct tarn_manifest_entry *entries, size_t count, int64_t *snapshot_id)
+                                   const struct tarn_manifest_entry *entries, size_t count,
+                                   int64_t *snapshot_id)
 {
-    struct tarn_commit c = {.user = tarn_slice_str(user), .identifier = identifier, .watermark = TARN_SNAPSHOT_NONE,
-                            .kind = TARN_COMMIT_APPEND, .append = entries, .append_count = count};
+    struct tarn_commit c = {.user = tarn_slice_str(user),
+                            .identifier = identifier,
+                            .watermark = TARN_SNAPSHOT_NONE,
+                            .kind = TARN_COMMIT_APPEND,
+                            .append = entries,
+                            .append_count = count};
     return commit(f, &c, snapshot_id);
 }
 
-struct tarn_status *fixture_compact(struct fixture *f, const struct tarn_manifest_entry *entries, size_t count,
-                                    int64_t *snapshot_id)
+struct tarn_status *fixture_compact(struct fixture *f, const struct tarn_manifest_entry *entries,
+                                    size_t count, int64_t *snapshot_id)
 {
-    struct tarn_commit c = {.user = tarn_slice_str("compactor"), .identifier = TARN_COMMIT_IDENTIFIER_BATCH,
-                            .watermark = TARN_SNAPSHOT_NONE, .compact = entries, .compact_count = count};
+    struct tarn_commit c = {.user = tarn_slice_str("compactor"),
+                            .identifier = TARN_COMMIT_IDENTIFIER_BATCH,
+                            .watermark = TARN_SNAPSHOT_NONE,
+                            .compact = entries,
+                            .compact_count = count};
     return commit(f, &c, snapshot_id);
 }
 
@@ -109,32 +132,39 @@ const char *fixture_files(struct fixture *f, int64_t id, const char *where)
 {
     TARN_OWN(tarn_op_fini) struct tarn_op op;
     tarn_op_init(&op);
-    struct tarn_plan_request request = {.version = {id, TARN_SNAPSHOT_NONE}, .where = tarn_slice_str(where), .no_splits = true};
+    struct tarn_plan_request request = {
+        .version = {id, TARN_SNAPSHOT_NONE}, .where = tarn_slice_str(where), .no_splits = true};
     struct tarn_plan plan;
     expect_ok(tarn_table_plan(&op, f->table, &request, &plan));
     if (plan.file_count > 0)
         qsort(plan.files, plan.file_count, sizeof *plan.files, by_name);
     TARN_OWN(tarn_buf_drop) struct tarn_buf text = {0};
     for (size_t i = 0; i < plan.file_count; i++)
-        tarn_buf_printf(&text, "%s%.*s", i == 0 ? "" : " ", TARN_SLICE_ARG(plan.files[i].entry.file.name));
+        tarn_buf_printf(&text, "%s%.*s", i == 0 ? "" : " ",
+                        TARN_SLICE_ARG(plan.files[i].entry.file.name));
     return tarn_arena_str(f->t->arena, tarn_buf_slice(&text));
 }
 
-static struct tarn_slice put_manifest(struct fixture *f, const char *name, const struct tarn_buf *bytes)
+static struct tarn_slice put_manifest(struct fixture *f, const char *name,
+                                      const struct tarn_buf *bytes)
 {
-    expect_ok(tarn_store_put(f->inner, f->t->op, tarn_arena_printf(f->t->arena, "db.db/t/manifest/%s", name),
+    expect_ok(tarn_store_put(f->inner, f->t->op,
+                             tarn_arena_printf(f->t->arena, "db.db/t/manifest/%s", name),
                              tarn_buf_slice(bytes)));
     return tarn_slice_str(name);
 }
 
-int64_t fixture_foreign(struct fixture *f, const char *user, const struct tarn_manifest_entry *entries, size_t count)
+int64_t fixture_foreign(struct fixture *f, const char *user,
+                        const struct tarn_manifest_entry *entries, size_t count)
 {
     const uint8_t sync[16] = {1};
     int64_t id = 1;
     bool found;
     do
-        expect_ok(tarn_store_stat(f->inner, f->t->op,
-                                  tarn_arena_printf(f->t->arena, "db.db/t/snapshot/snapshot-%" PRId64, id++), &found, NULL));
+        expect_ok(tarn_store_stat(
+            f->inner, f->t->op,
+            tarn_arena_printf(f->t->arena, "db.db/t/snapshot/snapshot-%" PRId64, id++), &found,
+            NULL));
     while (found);
     id--;
     struct tarn_manifest_file *base = NULL;
@@ -142,18 +172,23 @@ int64_t fixture_foreign(struct fixture *f, const char *user, const struct tarn_m
     if (id > 1) {
         struct tarn_buf json = {0}, list = {0};
         struct tarn_snapshot last;
-        expect_ok(tarn_store_get(f->inner, f->t->op,
-                                 tarn_arena_printf(f->t->arena, "db.db/t/snapshot/snapshot-%" PRId64, id - 1), &json));
-        expect_ok(tarn_snapshot_decode(tarn_arena_copy(f->t->arena, tarn_buf_slice(&json)), f->t->arena, &last));
+        expect_ok(tarn_store_get(
+            f->inner, f->t->op,
+            tarn_arena_printf(f->t->arena, "db.db/t/snapshot/snapshot-%" PRId64, id - 1), &json));
+        expect_ok(tarn_snapshot_decode(tarn_arena_copy(f->t->arena, tarn_buf_slice(&json)),
+                                       f->t->arena, &last));
         struct tarn_slice lists[] = {last.base_list, last.delta_list};
         base = tarn_arena_calloc(f->t->arena, 1000, sizeof *base);
         for (int i = 0; i < 2; i++) {
             struct tarn_manifest_file *files;
             size_t n;
             tarn_buf_clear(&list);
-            expect_ok(tarn_store_get(f->inner, f->t->op,
-                                     tarn_arena_printf(f->t->arena, "db.db/t/manifest/%.*s", TARN_SLICE_ARG(lists[i])), &list));
-            expect_ok(tarn_manifest_list_decode(tarn_arena_copy(f->t->arena, tarn_buf_slice(&list)), f->t->arena, &files, &n));
+            expect_ok(tarn_store_get(
+                f->inner, f->t->op,
+                tarn_arena_printf(f->t->arena, "db.db/t/manifest/%.*s", TARN_SLICE_ARG(lists[i])),
+                &list));
+            expect_ok(tarn_manifest_list_decode(tarn_arena_copy(f->t->arena, tarn_buf_slice(&list)),
+                                                f->t->arena, &files, &n));
             memcpy(base + base_count, files, n * sizeof *files);
             base_count += n;
         }
@@ -167,23 +202,36 @@ int64_t fixture_foreign(struct fixture *f, const char *user, const struct tarn_m
     struct tarn_manifest_file file;
     expect_ok(tarn_manifest_encode(entries, count, tarn_slice_str("zstd"), 1, sync, &manifest));
     expect_ok(tarn_manifest_summarize(entries, count, NULL, 0, 0, f->t->arena, &file));
-    file.name = put_manifest(f, tarn_arena_printf(f->t->arena, "manifest-foreign-%" PRId64, id), &manifest);
+    file.name =
+        put_manifest(f, tarn_arena_printf(f->t->arena, "manifest-foreign-%" PRId64, id), &manifest);
     file.size = (int64_t)manifest.size;
-    expect_ok(tarn_manifest_list_encode(base, base_count, tarn_slice_str("zstd"), 1, sync, &base_list));
+    expect_ok(
+        tarn_manifest_list_encode(base, base_count, tarn_slice_str("zstd"), 1, sync, &base_list));
     expect_ok(tarn_manifest_list_encode(&file, 1, tarn_slice_str("zstd"), 1, sync, &delta_list));
-    struct tarn_snapshot s = {.version = 3, .id = id, .commit_user = tarn_slice_str(user), .commit_identifier = id,
-                              .kind = TARN_COMMIT_APPEND, .time_ms = 1000 * id, .total_record_count = 1, .delta_record_count = 1,
-                              .watermark = TARN_SNAPSHOT_NONE, .next_row_id = TARN_SNAPSHOT_NONE,
-                              .changelog_record_count = TARN_SNAPSHOT_NONE, .changelog_list_size = TARN_SNAPSHOT_NONE};
-    s.base_list = put_manifest(f, tarn_arena_printf(f->t->arena, "list-foreign-%" PRId64 "-0", id), &base_list);
-    s.delta_list = put_manifest(f, tarn_arena_printf(f->t->arena, "list-foreign-%" PRId64 "-1", id), &delta_list);
+    struct tarn_snapshot s = {.version = 3,
+                              .id = id,
+                              .commit_user = tarn_slice_str(user),
+                              .commit_identifier = id,
+                              .kind = TARN_COMMIT_APPEND,
+                              .time_ms = 1000 * id,
+                              .total_record_count = 1,
+                              .delta_record_count = 1,
+                              .watermark = TARN_SNAPSHOT_NONE,
+                              .next_row_id = TARN_SNAPSHOT_NONE,
+                              .changelog_record_count = TARN_SNAPSHOT_NONE,
+                              .changelog_list_size = TARN_SNAPSHOT_NONE};
+    s.base_list = put_manifest(f, tarn_arena_printf(f->t->arena, "list-foreign-%" PRId64 "-0", id),
+                               &base_list);
+    s.delta_list = put_manifest(f, tarn_arena_printf(f->t->arena, "list-foreign-%" PRId64 "-1", id),
+                                &delta_list);
     s.base_list_size = (int64_t)base_list.size;
     s.delta_list_size = (int64_t)delta_list.size;
     tarn_snapshot_encode(&s, &json);
     bool created;
-    expect_ok(tarn_store_put_if_absent(f->inner, f->t->op,
-                                       tarn_arena_printf(f->t->arena, "db.db/t/snapshot/snapshot-%" PRId64, id),
-                                       tarn_buf_slice(&json), &created));
+    expect_ok(tarn_store_put_if_absent(
+        f->inner, f->t->op,
+        tarn_arena_printf(f->t->arena, "db.db/t/snapshot/snapshot-%" PRId64, id),
+        tarn_buf_slice(&json), &created));
     expect_true(created);
     return id;
 }

@@ -8,7 +8,7 @@
 struct fixture {
     struct tarn_test *t;
     struct tarn_exec *exec;
-    struct tarn_store *inner, *store;  /* store is `inner`, wrapped in faulty */
+    struct tarn_store *inner, *store; /* store is `inner`, wrapped in faulty */
     struct tarn_state *state;
     const char *state_dir;
     struct tarn_table_env env;
@@ -22,15 +22,18 @@ void fixture_fini(struct fixture *f);
 void fixture_restart(struct fixture *f, bool drop_state);
 
 /* An entry with keys `low`..`high`, rows of them all; lies in the test's arena. */
-struct tarn_manifest_entry fixture_entry(struct fixture *f, enum tarn_entry_kind kind, const char *name, int32_t bucket,
-                                         int level, int64_t low, int64_t high, int64_t first_sequence);
+struct tarn_manifest_entry fixture_entry(struct fixture *f, enum tarn_entry_kind kind,
+                                         const char *name, int32_t bucket, int level, int64_t low,
+                                         int64_t high, int64_t first_sequence);
 struct tarn_status *fixture_append(struct fixture *f, const char *user, int64_t identifier,
-                                   const struct tarn_manifest_entry *entries, size_t count, int64_t *snapshot_id);
-struct tarn_status *fixture_compact(struct fixture *f, const struct tarn_manifest_entry *entries, size_t count,
-                                    int64_t *snapshot_id);
+                                   const struct tarn_manifest_entry *entries, size_t count,
+                                   int64_t *snapshot_id);
+struct tarn_status *fixture_compact(struct fixture *f, const struct tarn_manifest_entry *entries,
+                                    size_t count, int64_t *snapshot_id);
 /* Names of the files that a plan sees, sorted, "a b c". id: TARN_SNAPSHOT_NONE for the latest. */
 const char *fixture_files(struct fixture *f, int64_t id, const char *where);
 /* Puts a snapshot into the store as a foreign writer would: the entries on top of the latest one. */
-int64_t fixture_foreign(struct fixture *f, const char *user, const struct tarn_manifest_entry *entries, size_t count);
+int64_t fixture_foreign(struct fixture *f, const char *user,
+                        const struct tarn_manifest_entry *entries, size_t count);
 
 #endif

@@ -58,7 +58,8 @@ TARN_TEST(wire_call, an_answer_before_the_last_write_is_not_waited_for_by_writes
 {
     struct echo echo;
     echo_start(&echo, NULL);
-    struct tarn_client_call *call = open_call(t, &echo, "/t.Echo/Slow"); /* reads one, answers, ends */
+    struct tarn_client_call *call =
+        open_call(t, &echo, "/t.Echo/Slow"); /* reads one, answers, ends */
     struct tarn_status *s = tarn_client_call_write(call, text_message("first"));
     int64_t begun = tarn_clock_mono_ms();
     while (s == TARN_OK && tarn_clock_mono_ms() - begun < 10000)
