@@ -40,12 +40,12 @@ static struct tarn_status *read_owner(struct tarn_op *op, struct tarn_catalog *c
         return tarn_status_wrap(s, "warehouse %s", tarn_store_uri(catalog->env->store));
     s = tarn_json_parse(tarn_buf_slice(&text), &json);
     const struct tarn_json *epoch = s == TARN_OK ? tarn_json_find(json, "epoch") : NULL;
-    bool fine = epoch != NULL && tarn_json_kind(epoch) == TARN_JSON_INTEGER && tarn_json_int(epoch) > 0 &&
-                tarn_json_int(epoch) <= EPOCH_MAX;
+    bool fine = epoch != NULL && tarn_json_kind(epoch) == TARN_JSON_INTEGER &&
+                tarn_json_int(epoch) > 0 && tarn_json_int(epoch) <= EPOCH_MAX;
     if (!fine) { /* who has the warehouse can't be told, so nobody takes it */
-        struct tarn_status *damaged =
-            tarn_status_new(TARN_OWNER_DAMAGED, "%s/" TARN_OWNER_KEY ": %s", tarn_store_uri(catalog->env->store),
-                            s != TARN_OK ? tarn_status_message(s) : "it has no valid epoch");
+        struct tarn_status *damaged = tarn_status_new(
+            TARN_OWNER_DAMAGED, "%s/" TARN_OWNER_KEY ": %s", tarn_store_uri(catalog->env->store),
+            s != TARN_OK ? tarn_status_message(s) : "it has no valid epoch");
         tarn_status_free(s);
         return damaged;
     }

@@ -266,8 +266,13 @@ TARN_TEST(owner, a_second_daemon_names_the_holder_and_stops)
 /* Who has the warehouse can't be told then: nobody takes it, and no epoch runs over. */
 TARN_TEST(owner, one_that_is_damaged_is_refused)
 {
-    static const char *const bad[] = {"", "garbage", "[]", "{}", "{\"epoch\": \"1\"}",
-                                      "{\"epoch\": -1}", "{\"epoch\": 9223372036854775807}"};
+    static const char *const bad[] = {"",
+                                      "garbage",
+                                      "[]",
+                                      "{}",
+                                      "{\"epoch\": \"1\"}",
+                                      "{\"epoch\": -1}",
+                                      "{\"epoch\": 9223372036854775807}"};
     TARN_OWN(house_fini) struct house h;
     house_init(&h, t);
     TARN_OWN(tarn_buf_drop) struct tarn_buf before = {0};
