@@ -261,42 +261,45 @@ static struct tarn_status *still_here(struct tarn_op *op, struct tarn_catalog *c
     return TARN_OK;
 }
 
+/* The known table of that name: in *out where it is still here, in *gone where it isn't; both NULL: none is known. */
+static struct tarn_status *find_known(struct tarn_op *op, struct tarn_catalog *catalog,
+                                      struct tarn_slice database, struct tarn_slice name,
+                                      struct tarn_table **out, struct tarn_table **gone)
+{
+    TARN_OWN(tarn_table_drop_ref)
+    struct tarn_table *table = tarn_catalog__known(catalog, database, name);
+    bool here = false;
+    if (table != NULL)
+        TARN_TRY(still_here(op, catalog, table, &here));
+    *(here ? out : gone) = tarn_move(table);
+    return TARN_OK;
+}
+
 /* Nobody creates, drops or moves meanwhile: `change` is held. */
 static struct tarn_status *find_again(struct tarn_op *op, struct tarn_catalog *catalog,
                                       struct tarn_slice database, struct tarn_slice name,
                                       struct tarn_table **out)
 {
-    *out = tarn_catalog__known(catalog, database, name);
-    if (*out != NULL) {
-        bool here = false;
-        struct tarn_status *s = still_here(op, catalog, *out, &here);
-        if (s == TARN_OK && here)
-            return TARN_OK;
-        if (s == TARN_OK) {
-            tarn_log(op, TARN_WARN, "catalog.table_vanished", "table=%s uuid=%s",
-                     tarn_log_quote(op, tarn_table_name(*out)), tarn_table_uuid(*out));
-            s = tarn_table_retire(op, *out, true);
-            tarn_catalog__forget(catalog, database, name);
-        }
-        tarn_table_drop_ref(out);
-        TARN_TRY(s);
+    TARN_OWN(tarn_table_drop_ref) struct tarn_table *gone = NULL;
+    TARN_TRY(find_known(op, catalog, database, name, out, &gone));
+    if (gone != NULL) {
+        tarn_log(op, TARN_WARN, "catalog.table_vanished", "table=%s uuid=%s",
+                 tarn_log_quote(op, tarn_table_name(gone)), tarn_table_uuid(gone));
+        tarn_catalog__forget(catalog, database, name);
+        TARN_TRY(tarn_table_retire(op, gone, true));
     }
-    return tarn_catalog__adopt(op, catalog, database, name, out);
+    return *out != NULL ? TARN_OK : tarn_catalog__adopt(op, catalog, database, name, out);
 }
 
 static struct tarn_status *find_or_adopt(struct tarn_op *op, struct tarn_catalog *catalog,
                                          struct tarn_slice database, struct tarn_slice name,
                                          struct tarn_table **out)
 {
-    *out = tarn_catalog__known(catalog, database, name);
-    if (*out != NULL) {
-        bool here = false;
-        struct tarn_status *s = still_here(op, catalog, *out, &here);
-        if (s == TARN_OK && here)
-            return TARN_OK;
-        tarn_table_drop_ref(out);
-        TARN_TRY(s);
-    }
+    TARN_OWN(tarn_table_drop_ref) struct tarn_table *gone = NULL;
+    *out = NULL;
+    TARN_TRY(find_known(op, catalog, database, name, out, &gone));
+    if (*out != NULL)
+        return TARN_OK;
     /* Not known, or gone from its place: which of these is told where no rename is half done. */
     pthread_mutex_lock(&catalog->change);
     struct tarn_status *s = find_again(op, catalog, database, name, out);
