@@ -48,14 +48,11 @@ static struct tarn_status *read_file(struct tarn_op *op, struct tarn_catalog *ca
 {
     TARN_OWN(tarn_buf_drop) struct tarn_buf text = {0};
     TARN_OWN(tarn_json_drop) struct tarn_json *json = NULL;
-    struct tarn_status *s =
-        tarn_store_get(catalog->env->store, op, file_key(op, info->name), &text);
-    if (tarn_status_reason(s) == TARN_OBJECT_NOT_FOUND) {
-        tarn_status_free(s);
+    bool found;
+    TARN_TRY(tarn_store_find(catalog->env->store, op, file_key(op, info->name), &found, &text));
+    if (!found)
         return TARN_OK;
-    }
-    if (s == TARN_OK)
-        s = tarn_json_parse(tarn_buf_slice(&text), &json);
+    struct tarn_status *s = tarn_json_parse(tarn_buf_slice(&text), &json);
     if (s != TARN_OK)
         return tarn_status_wrap(s, "database %.*s", TARN_SLICE_ARG(info->name));
     const struct tarn_json *options = tarn_json_find(json, "options");

@@ -30,14 +30,11 @@ static struct tarn_status *read_owner(struct tarn_op *op, struct tarn_catalog *c
 {
     TARN_OWN(tarn_buf_drop) struct tarn_buf text = {0};
     TARN_OWN(tarn_json_drop) struct tarn_json *json = NULL;
-    struct tarn_status *s = tarn_store_get(catalog->env->store, op, TARN_OWNER_KEY, &text);
-    *found = s == TARN_OK;
-    if (tarn_status_reason(s) == TARN_OBJECT_NOT_FOUND) {
-        tarn_status_free(s);
-        return TARN_OK;
-    }
+    struct tarn_status *s = tarn_store_find(catalog->env->store, op, TARN_OWNER_KEY, found, &text);
     if (s != TARN_OK)
         return tarn_status_wrap(s, "warehouse %s", tarn_store_uri(catalog->env->store));
+    if (!*found)
+        return TARN_OK;
     s = tarn_json_parse(tarn_buf_slice(&text), &json);
     const struct tarn_json *epoch = s == TARN_OK ? tarn_json_find(json, "epoch") : NULL;
     bool fine = epoch != NULL && tarn_json_kind(epoch) == TARN_JSON_INTEGER &&

@@ -188,6 +188,17 @@ struct tarn_status *tarn_store_get(struct tarn_store *s, struct tarn_op *op, con
     return status;
 }
 
+struct tarn_status *tarn_store_find(struct tarn_store *s, struct tarn_op *op, const char *key,
+                                    bool *found, struct tarn_buf *out)
+{
+    struct tarn_status *status = tarn_store_get(s, op, key, out);
+    *found = status == TARN_OK;
+    if (tarn_status_reason(status) != TARN_OBJECT_NOT_FOUND)
+        return status;
+    tarn_status_free(status);
+    return TARN_OK;
+}
+
 struct tarn_status *tarn_store_stat(struct tarn_store *s, struct tarn_op *op, const char *key,
                                     bool *found, struct tarn_object *out)
 {

@@ -89,6 +89,9 @@ const char *tarn_store_uri(const struct tarn_store *store); /* as opened, no tra
 #define TARN_STORE_GET_MAX ((size_t)256 << 20)
 TARN_MUST struct tarn_status *tarn_store_get(struct tarn_store *s, struct tarn_op *op,
                                              const char *key, struct tarn_buf *out);
+/* As get, where it is ordinary that the object isn't there. */
+TARN_MUST struct tarn_status *tarn_store_find(struct tarn_store *s, struct tarn_op *op,
+                                              const char *key, bool *found, struct tarn_buf *out);
 TARN_MUST struct tarn_status *tarn_store_stat(struct tarn_store *s, struct tarn_op *op,
                                               const char *key, bool *found,
                                               struct tarn_object *out /* may be NULL */);

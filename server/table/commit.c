@@ -157,16 +157,11 @@ static struct tarn_status *check_ground(struct tarn_op *op, struct tarn_table *t
     if (table->head->id == 0)
         return TARN_OK;
     TARN_OWN(tarn_buf_drop) struct tarn_buf bytes = {0};
-    struct tarn_status *s =
-        tarn_store_get(table->env->store, op, snapshot_key(op, table, table->head->id), &bytes);
-    if (tarn_status_reason(s) == TARN_OBJECT_NOT_FOUND) {
-        tarn_status_free(s);
-        *stands = false;
-        return TARN_OK;
-    }
-    if (s == TARN_OK)
-        *stands = tarn_slice_equal(tarn_buf_slice(&bytes), table->head->json);
-    return s;
+    bool found;
+    TARN_TRY(tarn_store_find(table->env->store, op, snapshot_key(op, table, table->head->id),
+                             &found, &bytes));
+    *stands = found && tarn_slice_equal(tarn_buf_slice(&bytes), table->head->json);
+    return TARN_OK;
 }
 
 /* Is what lies at N the bytes of this attempt? */
@@ -174,17 +169,9 @@ static struct tarn_status *read_back(struct tarn_op *op, struct tarn_table *tabl
                                      struct tarn_slice json, bool *found, bool *ours)
 {
     TARN_OWN(tarn_buf_drop) struct tarn_buf bytes = {0};
-    struct tarn_status *s =
-        tarn_store_get(table->env->store, op, snapshot_key(op, table, id), &bytes);
-    *found = *ours = false;
-    if (tarn_status_reason(s) == TARN_OBJECT_NOT_FOUND) {
-        tarn_status_free(s);
-        return TARN_OK;
-    }
-    if (s != TARN_OK)
-        return s;
-    *found = true;
-    *ours = tarn_slice_equal(tarn_buf_slice(&bytes), json);
+    *ours = false;
+    TARN_TRY(tarn_store_find(table->env->store, op, snapshot_key(op, table, id), found, &bytes));
+    *ours = *found && tarn_slice_equal(tarn_buf_slice(&bytes), json);
     return TARN_OK;
 }
 

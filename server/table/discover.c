@@ -123,15 +123,11 @@ struct tarn_status *tarn_table__read_snapshot(struct tarn_op *op, struct tarn_ta
 {
     const char *key = tarn_table__key(op, table, "snapshot/snapshot-%" PRId64, id);
     TARN_OWN(tarn_buf_drop) struct tarn_buf bytes = {0};
-    struct tarn_status *s = tarn_store_get(table->env->store, op, key, &bytes);
-    if (tarn_status_reason(s) == TARN_OBJECT_NOT_FOUND) {
-        tarn_status_free(s);
-        *found = false;
-        return TARN_OK;
-    }
+    struct tarn_status *s = tarn_store_find(table->env->store, op, key, found, &bytes);
     if (s != TARN_OK)
         return tarn_status_wrap(s, "table %s", table->name);
-    *found = true;
+    if (!*found)
+        return TARN_OK;
     *json = tarn_arena_copy(arena, tarn_buf_slice(&bytes));
     s = tarn_snapshot_decode(*json, arena, out);
     if (s != TARN_OK)
@@ -186,15 +182,11 @@ struct tarn_status *tarn_table__read_schema(struct tarn_op *op, struct tarn_tabl
 {
     const char *key = tarn_table__key(op, table, "schema/schema-%" PRId64, id);
     TARN_OWN(tarn_buf_drop) struct tarn_buf bytes = {0};
-    struct tarn_status *s = tarn_store_get(table->env->store, op, key, &bytes);
-    if (tarn_status_reason(s) == TARN_OBJECT_NOT_FOUND) {
-        tarn_status_free(s);
-        *found = false;
-        return TARN_OK;
-    }
+    struct tarn_status *s = tarn_store_find(table->env->store, op, key, found, &bytes);
     if (s != TARN_OK)
         return tarn_status_wrap(s, "table %s", table->name);
-    *found = true;
+    if (!*found)
+        return TARN_OK;
     s = tarn_schema_decode(tarn_arena_copy(arena, tarn_buf_slice(&bytes)), arena, out);
     return s == TARN_OK ? s : tarn_status_wrap(s, "%s", key);
 }
