@@ -123,6 +123,28 @@ bool Column::append_value(const struct tarn_value &value)
     }
 }
 
+void Column::add_identity(int64_t row, std::string *out) const
+{
+    size_t r = (size_t)row;
+    out->push_back(valid_[r] ? 'v' : 'n');
+    if (!valid_[r])
+        return;
+    if (width_ > 0) {
+        out->append((const char *)&values_[r * (size_t)width_], (size_t)width_);
+    } else if (is_bytes() || is_list()) {
+        int32_t begin = offsets_[r], size = offsets_[r + 1] - begin;
+        out->append((const char *)&size, sizeof size);
+        if (is_bytes())
+            out->append((const char *)values_.data() + begin, (size_t)size);
+        for (int32_t i = begin; is_list() && i < begin + size; i++)
+            for (const std::unique_ptr<Column> &child : children_)
+                child->add_identity(i, out);
+    } else {
+        for (const std::unique_ptr<Column> &child : children_)
+            child->add_identity(row, out);
+    }
+}
+
 /* Children may have more than their rows tell: items of a value that was refused halfway. */
 void Column::truncate(int64_t n)
 {

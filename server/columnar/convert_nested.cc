@@ -2,6 +2,7 @@
 #include "columnar/convert.h"
 
 #include <algorithm>
+#include <unordered_set>
 
 namespace tarn
 {
@@ -84,6 +85,57 @@ void check_not_null(const arrow::Array &in, const struct tarn_type *type, const 
             bad.bad(i, "a part that is NOT NULL is null");
 }
 
+/* The value as bytes: two of one type are alike where these are. `in` is of a canonical layout. */
+void add_identity(const arrow::Array &in, int64_t i, std::string *out)
+{
+    if (in.IsNull(i)) {
+        out->push_back('n');
+        return;
+    }
+    out->push_back('v');
+    if (in.type_id() == T::LIST || in.type_id() == T::MAP) {
+        const arrow::ListArray &list = static_cast<const arrow::ListArray &>(in);
+        int32_t count = list.value_length(i);
+        out->append((const char *)&count, sizeof count);
+        for (int64_t at = list.value_offset(i); at < list.value_offset(i) + count; at++)
+            add_identity(*list.values(), at, out);
+    } else if (in.type_id() == T::STRUCT) {
+        for (const ArrayPtr &field : static_cast<const arrow::StructArray &>(in).fields())
+            add_identity(*field, i, out);
+    } else if (arrow::is_binary_like(in.type_id())) {
+        std::string_view text = static_cast<const arrow::BinaryArray &>(in).GetView(i);
+        uint64_t size = text.size();
+        out->append((const char *)&size, sizeof size).append(text);
+    } else if (in.type_id() == T::BOOL) {
+        out->push_back(static_cast<const arrow::BooleanArray &>(in).Value(i) ? 't' : 'f');
+    } else {
+        size_t width = (size_t)in.type()->byte_width();
+        const uint8_t *values = in.data()->GetValues<uint8_t>(1, 0);
+        out->append((const char *)values + (size_t)(in.offset() + i) * width, width);
+    }
+}
+
+/* Of two values under one key a reader takes the first, another the last: the row's fault, as in text. */
+void check_keys_once(const arrow::Array &in, const arrow::Array &keys, const int32_t *offsets,
+                     BadValues &bad)
+{
+    for (int64_t row = 0; row < in.length(); row++) {
+        if (offsets[row + 1] - offsets[row] < 2 || in.IsNull(row))
+            continue;
+        std::unordered_set<std::string> seen;
+        for (int64_t i = offsets[row]; i < offsets[row + 1]; i++) {
+            std::string identity;
+            add_identity(keys, i, &identity);
+            if (seen.insert(std::move(identity)).second)
+                continue;
+            bad.bad(row, "a map has the key " +
+                             must(keys.GetScalar(i), TARN_INTERNAL, "a map's key")->ToString() +
+                             " twice");
+            break;
+        }
+    }
+}
+
 } // namespace
 
 ArrayPtr convert_lists(const ArrayPtr &in, const struct tarn_type *to, const ConvertRules &rules,
@@ -137,6 +189,8 @@ ArrayPtr convert_maps(const ArrayPtr &in, const struct tarn_type *to, const Conv
                 faults.bad(i, "a map has a null key");
     }
     check_not_null(*values, value_type, rules, faults);
+    if (rules.exact)
+        check_keys_once(*in, *keys, (const int32_t *)items.offsets->data(), bad);
     TypePtr type = arrow_type(to);
     std::shared_ptr<ArrayData> pair_data = ArrayData::Make(
         type->field(0)->type(), items.count, {nullptr}, {keys->data(), values->data()}, 0);

@@ -169,7 +169,7 @@ class JsonRow
     bool append_list(Column &column, uint32_t at, std::string *why);
     bool append_map(Column &column, uint32_t at, std::string *why);
     bool append_pair(Column &column, uint32_t key, uint32_t value,
-                     std::unordered_set<std::string_view> &keys, std::string *why);
+                     std::unordered_set<std::string> &keys, std::string *why);
     bool append_row(Column &column, uint32_t at, std::string *why);
 };
 
@@ -234,24 +234,28 @@ bool JsonRow::append_list(Column &column, uint32_t at, std::string *why)
 }
 
 bool JsonRow::append_pair(Column &column, uint32_t key, uint32_t value,
-                          std::unordered_set<std::string_view> &keys, std::string *why)
+                          std::unordered_set<std::string> &keys, std::string *why)
 {
     const Node &k = tape.nodes[key];
     if (k.kind == Kind::Null) {
         *why = "a map has a null key";
         return false;
     }
-    if ((k.kind == Kind::String || k.kind == Kind::Number) && !keys.insert(tape.view(k)).second) {
-        *why = "a map has the key " + std::string(tape.view(k)) + " twice";
+    if (!append(column.child(0), key, why) || !append(column.child(1), value, why))
         return false;
-    }
-    return append(column.child(0), key, why) && append(column.child(1), value, why);
+    std::string identity; /* by value: 1 and 1.0 are one DECIMAL */
+    column.child(0).add_identity(column.child(0).length() - 1, &identity);
+    if (keys.insert(std::move(identity)).second)
+        return true;
+    bool word = k.kind == Kind::String || k.kind == Kind::Number;
+    *why = "a map has " + (word ? "the key " + std::string(tape.view(k)) : "a key") + " twice";
+    return false;
 }
 
 bool JsonRow::append_map(Column &column, uint32_t at, std::string *why)
 {
     const Node n = tape.nodes[at];
-    std::unordered_set<std::string_view> keys;
+    std::unordered_set<std::string> keys;
     uint32_t end = at + n.span;
     const struct tarn_type *key_type =
         column.type->id == TARN_TYPE_MAP ? column.type->key : column.type->element;

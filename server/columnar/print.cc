@@ -1,6 +1,7 @@
 /* print - values as text. Common types here, the rest by tarn_value_print, whose spelling is the rule. */
 #include "columnar/text.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 
@@ -156,13 +157,31 @@ void print_atomic(const struct ArrowArray *column, const struct tarn_type *type,
     tarn_value_print(type, &value, out);
 }
 
-/* An object where the keys are texts, else a list of pairs. */
+/* Never in what we take ourselves, but in others' files. */
+bool has_key_twice(const struct ArrowArray *keys, const struct tarn_type *type, int64_t begin,
+                   int64_t end)
+{
+    if (end - begin < 2)
+        return false;
+    std::vector<std::string_view> all;
+    for (int64_t i = begin; i < end; i++) {
+        struct tarn_value value = {};
+        tarn_column_value(keys, type, i, &value);
+        all.push_back(view_of(value.bytes));
+    }
+    std::sort(all.begin(), all.end());
+    return std::adjacent_find(all.begin(), all.end()) != all.end();
+}
+
+/* An object where the keys are texts and no two alike, else a list of pairs. */
 void print_map(const struct ArrowArray *column, const struct tarn_type *key_type,
                const struct tarn_type *item_type, int64_t row, struct tarn_buf *out)
 {
     const int32_t *offsets = (const int32_t *)column->buffers[1] + column->offset + row;
     const struct ArrowArray *pairs = column->children[0];
-    bool object = is_text(key_type);
+    bool object =
+        is_text(key_type) && !has_key_twice(pairs->children[0], key_type,
+                                            offsets[0] + pairs->offset, offsets[1] + pairs->offset);
     tarn_buf_add_byte(out, object ? '{' : '[');
     for (int64_t i = offsets[0]; i < offsets[1]; i++) {
         int64_t at = i + pairs->offset;

@@ -46,6 +46,8 @@ class Column
         return *children_[i];
     }
 
+    /* Appends bytes that are the same for two values of this column only where the values are. */
+    void add_identity(int64_t row, std::string *out) const;
     void truncate(int64_t length);
     ArrayPtr finish(); /* empties */
 

@@ -174,7 +174,28 @@ static bool is_json_word(const struct tarn_type *type, const struct tarn_value *
     }
 }
 
-/* An object where every key is a text, else a list of pairs. */
+static int by_bytes(const void *a, const void *b)
+{
+    return tarn_slice_compare(*(const struct tarn_slice *)a, *(const struct tarn_slice *)b);
+}
+
+/* Never in what we take ourselves, but in others' files. */
+static bool has_key_twice(const struct tarn_value *value)
+{
+    size_t count = value->list.count, twice = 0;
+    if (count < 2)
+        return false;
+    struct tarn_slice *all = tarn_calloc(count, sizeof *all);
+    for (size_t i = 0; i < count; i++)
+        all[i] = value->list.keys[i].bytes;
+    qsort(all, count, sizeof *all, by_bytes);
+    for (size_t i = 1; i < count; i++)
+        twice += tarn_slice_equal(all[i - 1], all[i]);
+    free(all);
+    return twice > 0;
+}
+
+/* An object where every key is a text and no two are alike, else a list of pairs. */
 static void print_map(const struct tarn_type *key_type, const struct tarn_type *item_type,
                       const struct tarn_value *value, struct tarn_buf *out)
 {
@@ -182,6 +203,7 @@ static void print_map(const struct tarn_type *key_type, const struct tarn_type *
 
     for (size_t i = 0; i < value->list.count; i++)
         object = object && !value->list.keys[i].is_null;
+    object = object && !has_key_twice(value);
     tarn_buf_add_byte(out, object ? '{' : '[');
     for (size_t i = 0; i < value->list.count; i++) {
         tarn_buf_add_str(out, i > 0 ? ", " : "");

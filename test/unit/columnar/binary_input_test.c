@@ -92,6 +92,64 @@ TARN_TEST(binary_input, names_rows_that_do_not_fit)
             TARN_ROW_INVALID, "in:2: a");
 }
 
+/* Makes the maps' keys all alike, as no input of ours would, and sends them through `format`. */
+static struct tarn_status *carry_twice(struct tarn_test *t, enum tarn_data_format format,
+                                       const char *columns, const char *lines, int64_t skip,
+                                       struct rows *out)
+{
+    struct rows in = rows_json(t, columns, lines);
+    const struct ArrowArray *keys = in.batches[0]->array.children[0]->children[0]->children[0];
+    if (keys->n_children > 0) /* lists: their items */
+        keys = keys->children[0];
+    bool text = in.fields[0].type->key->id == TARN_TYPE_VARCHAR;
+    size_t size = (size_t)keys->length * (text ? 1 : sizeof(int32_t));
+    memset((void *)keys->buffers[text ? 2 : 1], 'a', size);
+    struct tarn_slice bytes = rows_print(t, &in, format);
+    rows_clear(&in);
+    *out = rows_of(t, columns);
+    struct tarn_input_options options = options_of(out, format);
+    options.skip_bad_max = skip;
+    if (format == TARN_DATA_ARROW)
+        return rows_read(t, out, &options, NULL, bytes, 0, false);
+    const char *path = tarn_arena_printf(t->arena, "%s/in", tarn_test_dir(t));
+    tarn_test_write_file(path, bytes);
+    return rows_read(t, out, &options, path, bytes, 0, false);
+}
+
+TARN_TEST(binary_input, refuses_a_map_with_a_key_twice)
+{
+    for (size_t i = 0; i < TARN_COUNT_OF(formats); i++) {
+        struct rows out;
+        expect_status(carry_twice(t, formats[i], "m MAP<STRING, INT>",
+                                  "{\"m\": {\"p\": 1}}\n{\"m\": {\"q\": 1, \"r\": 2}}\n", 0, &out),
+                      TARN_ROW_INVALID, "in:2: m: a map has the key a twice");
+        rows_clear(&out);
+        expect_status(carry_twice(t, formats[i], "m MAP<INT, INT>",
+                                  "{\"m\": null}\n{\"m\": [[1, 1], [2, 2]]}\n", 0, &out),
+                      TARN_ROW_INVALID, "in:2: m: a map has the key 1633771873 twice");
+        rows_clear(&out);
+        expect_status(carry_twice(t, formats[i], "m MAP<ARRAY<INT>, INT>",
+                                  "{\"m\": [[[1], 1], [[1, 2], 2], [[3], 3]]}\n", 0, &out),
+                      TARN_ROW_INVALID, "in:1: m: a map has the key");
+        rows_clear(&out);
+        expect_ok(carry_twice(t, formats[i], "m MAP<STRING, INT>",
+                              "{\"m\": {\"p\": 1}}\n{\"m\": {\"q\": 1, \"r\": 2}}\n", 1, &out));
+        expect_slice(rows_print(t, &out, TARN_DATA_JSONL), "{\"m\": {\"a\": 1}}\n");
+        rows_clear(&out);
+    }
+}
+
+/* Files of others may hold such maps: JSON stays JSON. */
+TARN_TEST(binary_input, prints_a_map_with_a_key_twice_as_pairs)
+{
+    struct rows in =
+        rows_json(t, "m MAP<STRING, INT>", "{\"m\": {\"p\": 1}}\n{\"m\": {\"q\": 1, \"r\": 2}}\n");
+    memset((void *)in.batches[0]->array.children[0]->children[0]->children[0]->buffers[2], 'a', 3);
+    expect_slice(rows_print(t, &in, TARN_DATA_JSONL),
+                 "{\"m\": {\"a\": 1}}\n{\"m\": [[\"a\", 1], [\"a\", 2]]}\n");
+    rows_clear(&in);
+}
+
 TARN_TEST(binary_input, refuses_other_types_and_columns)
 {
     refuses(t, "a STRING", "{\"a\": \"1\"}\n", "a INT", TARN_INPUT_MALFORMED, "column a: holds");

@@ -48,6 +48,10 @@ TARN_TEST(jsonl, takes_maps_as_objects_or_pairs)
           "{\"m\": [[\"a\", 1]], \"n\": [[1, \"x\"], [\"2\", null]]}\n",
           "{\"m\": {\"a\": 1}, \"n\": [[1, \"x\"], [2, null]]}\n");
     refuses(t, "m MAP<STRING, INT>", "{\"m\": {\"a\": 1, \"a\": 2}}\n", "twice");
+    refuses(t, "m MAP<INT, INT>", "{\"m\": [[1, 1], [\"01\", 2]]}\n", "the key 01 twice");
+    refuses(t, "m MAP<DECIMAL(4, 2), INT>", "{\"m\": [[1, 1], [1.0, 2]]}\n", "the key 1.0 twice");
+    refuses(t, "m MAP<ARRAY<INT>, INT>", "{\"m\": [[[1], 1], [[1, 2], 2], [[1], 3]]}\n",
+            "a key twice");
     refuses(t, "m MAP<INT, INT>", "{\"m\": {\"1\": 1}}\n", "expected an array of pairs");
     refuses(t, "m MAP<INT, INT>", "{\"m\": [[null, 1]]}\n", "null key");
     refuses(t, "m MAP<INT, INT>", "{\"m\": [[1]]}\n", "pairs");

@@ -286,6 +286,9 @@ TARN_TEST(value, nested_values_are_json)
     expect_str(printed(t, &array, &v), "[\"NaN\", 0.5]");
     v = (struct tarn_value){.list = {.keys = texts, .items = ints, .count = 2}};
     expect_str(printed(t, &by_text, &v), "{\"a\\\"\\u000a\": 1, \"ü\": null}");
+    struct tarn_value alike[] = {texts[1], texts[1]}; /* not JSON as an object */
+    v = (struct tarn_value){.list = {.keys = alike, .items = ints, .count = 2}};
+    expect_str(printed(t, &by_text, &v), "[[\"ü\", 1], [\"ü\", null]]");
     v = (struct tarn_value){.list = {.keys = ints, .items = texts, .count = 1}};
     expect_str(printed(t, &by_int, &v), "[[1, \"a\\\"\\u000a\"]]");
     v = (struct tarn_value){.list = {.items = row_items, .count = 2}};
