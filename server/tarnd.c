@@ -11,6 +11,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <getopt.h>
+#include <malloc.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -575,9 +576,18 @@ static int configure_and_run(struct daemon *d)
     return code;
 }
 
+/* One large plan must not set the size of an idle daemon: what operations took in large blocks goes back to the
+ * system with them, and the pool's threads share few heaps. */
+static void give_memory_back(void)
+{
+    mallopt(M_MMAP_THRESHOLD, 256 << 10);
+    mallopt(M_ARENA_MAX, 4);
+}
+
 int main(int argc, char **argv)
 {
     struct daemon d = {0};
+    give_memory_back();
     int code = parse_arguments(argc, argv, &d.arguments);
     if (code < 0) {
         tarn_signals_block(); /* before any thread */
