@@ -287,7 +287,7 @@ install: all ## install into $(DESTDIR)$(PREFIX)
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/tarn $(DESTDIR)$(PREFIX)/share/doc/tarn \
 		$(DESTDIR)$(SYSCONFDIR)/tarn $(DESTDIR)$(UNITDIR)
 	install -m 755 $(PROGRAMS) $(DESTDIR)$(PREFIX)/bin/
-	install -m 644 $(B)/lib/libcolumnar.so $(ARROW)/libarrow.so.2600 $(ARROW)/libparquet.so.2600 $(DESTDIR)$(PREFIX)/lib/tarn/
+	install -m 644 $(addprefix $(B)/lib/,libcolumnar.so libarrow.so.2600 libparquet.so.2600) $(DESTDIR)$(PREFIX)/lib/tarn/
 	cp -R LICENSE CHANGELOG.md $(wildcard README.md) docs/. $(DESTDIR)$(PREFIX)/share/doc/tarn/
 	test -e $(DESTDIR)$(SYSCONFDIR)/tarn/tarnd.conf || install -m 644 conf/tarnd.conf $(DESTDIR)$(SYSCONFDIR)/tarn/tarnd.conf
 	sed -e 's|@PREFIX@|$(PREFIX)|g' -e 's|@SYSCONFDIR@|$(SYSCONFDIR)|g' conf/tarnd.service > $(DESTDIR)$(UNITDIR)/tarnd.service
