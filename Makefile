@@ -125,9 +125,10 @@ $(B)/lib/libcolumnar.so: $(patsubst %.cc,$(B)/obj/%.o,$(COLUMNAR_CC)) $(B)/lib/l
 	$(Q)$(CXX) -shared -pthread -Wl,-z,relro,-z,now,-z,noexecstack $(SANITIZE) -o $@ $(filter %.o,$^) \
 		-L$(B)/lib -l:libparquet.so.2600 -l:libarrow.so.2600 \
 		-Wl,-rpath,'$$ORIGIN' -Wl,--exclude-libs,ALL
+# A hard link or copy, no symbolic link: the daemon may run as a user who can't enter the home where the cache is.
 $(B)/lib/lib%.so.2600: $(ARROW)/lib%.so.2600
 	@mkdir -p $(@D)
-	$(Q)ln -sf $< $@
+	$(Q)ln -f $< $@ 2>/dev/null || cp -f $< $@
 $(ARROW)/lib%.so.2600:
 	@echo "Arrow's libraries are not in $(ARROW): run scripts/setup" >&2; exit 1
 
