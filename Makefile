@@ -120,13 +120,14 @@ $(B)/bin/tarn: $(call objects,client/cli $(CLIENT_ROOMS)) $(GEN_O) $(call lists,
 # base, format and store it finds in the program, so that there is one copy of each; the program's
 # link fails where it doesn't.
 COLUMNAR_CC := $(wildcard server/columnar/*.cc)
-$(B)/lib/libcolumnar.so: $(patsubst %.cc,$(B)/obj/%.o,$(COLUMNAR_CC)) $(B)/lib/libarrow.so.2600 $(B)/lib/libparquet.so.2600
+$(B)/lib/libcolumnar.so: $(patsubst %.cc,$(B)/obj/%.o,$(COLUMNAR_CC)) $(addprefix $(B)/lib/,libarrow.so.2600 libparquet.so.2600)
 	$(call say,LINK)
 	$(Q)$(CXX) -shared -pthread -Wl,-z,relro,-z,now,-z,noexecstack $(SANITIZE) -o $@ $(filter %.o,$^) \
 		-L$(B)/lib -l:libparquet.so.2600 -l:libarrow.so.2600 \
 		-Wl,-rpath,'$$ORIGIN' -Wl,--exclude-libs,ALL
 # A hard link or copy, no symbolic link: the daemon may run as a user who can't enter the home where the cache is.
-$(B)/lib/lib%.so.2600: $(ARROW)/lib%.so.2600
+ARROW_LIBS := $(addprefix $(B)/lib/,libarrow.so.2600 libparquet.so.2600)
+$(ARROW_LIBS): $(B)/lib/%: $(ARROW)/%
 	@mkdir -p $(@D)
 	$(Q)ln -f $< $@ 2>/dev/null || cp -f $< $@
 $(ARROW)/lib%.so.2600:
