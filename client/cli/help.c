@@ -9,6 +9,20 @@ static void print_summary(FILE *out, const struct tarn_cli_command *command)
     fprintf(out, "  %-*s %s\n", SUMMARY_COLUMN, command->name, command->summary);
 }
 
+/* In lines of less than 80 columns. */
+static void print_unbuilt(FILE *out)
+{
+    int column = fprintf(out, "\nNot in this version yet:");
+    for (const struct tarn_cli_command *c = tarn_cli_commands; c->name != NULL; c++) {
+        if (c->run != NULL)
+            continue;
+        if (column + 1 + (int)strlen(c->name) >= 80)
+            column = fprintf(out, "\n ") - 1;
+        column += fprintf(out, " %s", c->name);
+    }
+    fprintf(out, "\n");
+}
+
 void tarn_cli_help(FILE *out, const char *group)
 {
     size_t size = group == NULL ? 0 : strlen(group);
@@ -22,11 +36,7 @@ void tarn_cli_help(FILE *out, const char *group)
     fprintf(out, "\ntarn COMMAND --help says more about one. Tables are DATABASE.TABLE.\n");
     if (group != NULL)
         return;
-    fprintf(out, "\nNot in this version yet:");
-    for (const struct tarn_cli_command *c = tarn_cli_commands; c->name != NULL; c++)
-        if (c->run == NULL)
-            fprintf(out, " %s", c->name);
-    fprintf(out, "\n");
+    print_unbuilt(out);
 }
 
 static void print_option(FILE *out, const struct tarn_cli_option *option)
