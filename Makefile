@@ -98,7 +98,7 @@ DESCRIPTORS_O := $(B)/obj/gen/descriptors.o
 PROGRAMS := $(B)/bin/tarnd $(B)/bin/tarn-worker $(B)/bin/tarn
 
 .PHONY: all
-all: $(PROGRAMS) ## build all programs into build/bin/ (the default) $(addprefix $(B)/lib/,libarrow.so.2600 libparquet.so.2600)
+all: $(PROGRAMS) $(addprefix $(B)/lib/,libarrow.so.2600 libparquet.so.2600) ## build all programs into build/bin/ (the default)
 
 $(B)/bin/tarnd: $(B)/obj/server/tarnd.o $(call objects,$(DAEMON_ROOMS)) $(GEN_O) $(DESCRIPTORS_O) $(call lists,$(DAEMON_ROOMS))
 	@mkdir -p $(@D)
