@@ -78,6 +78,15 @@ static void identity_text(const char *uuid, const char *name, struct tarn_buf *o
     tarn_json_print(json, 2, out);
 }
 
+/* Consumes `why`. */
+static struct tarn_status *identity_damaged(const char *path, struct tarn_status *why)
+{
+    struct tarn_status *s = tarn_status_new(TARN_IDENTITY_DAMAGED, "%s/" TARN_TABLE_FILE ": %s",
+                                            path, tarn_status_message(why));
+    tarn_status_free(why);
+    return s;
+}
+
 /* *found false: the folder has no identity of ours yet. */
 static struct tarn_status *read_identity(struct tarn_op *op, struct tarn_catalog *catalog,
                                          const char *path, bool *found, char uuid[TARN_UUID_SIZE],
@@ -91,14 +100,14 @@ static struct tarn_status *read_identity(struct tarn_op *op, struct tarn_catalog
         tarn_status_free(s);
         return TARN_OK;
     }
-    if (s == TARN_OK)
-        s = tarn_json_parse(tarn_buf_slice(&text), &json);
     if (s != TARN_OK)
         return tarn_status_wrap(s, "%s/" TARN_TABLE_FILE, path);
+    s = tarn_json_parse(tarn_buf_slice(&text), &json);
+    if (s != TARN_OK)
+        return identity_damaged(path, s);
     struct tarn_slice value = tarn_json_text(tarn_json_find(json, "uuid"));
     if (!tarn_uuid_valid(value))
-        return tarn_status_new(TARN_SCHEMA_MALFORMED, "%s/" TARN_TABLE_FILE " has no valid uuid",
-                               path);
+        return identity_damaged(path, tarn_status_new(TARN_JSON_MALFORMED, "no valid uuid"));
     memcpy(uuid, value.data, TARN_UUID_SIZE - 1);
     uuid[TARN_UUID_SIZE - 1] = '\0';
     *name = tarn_arena_copy(op->arena, tarn_json_text(tarn_json_find(json, "name")));
@@ -343,6 +352,22 @@ struct tarn_status *tarn_catalog_table_by_uuid(struct tarn_op *op, struct tarn_c
                                TARN_SLICE_ARG(uuid));
     *out = table;
     return TARN_OK;
+}
+
+struct tarn_status *tarn_catalog_check_table(struct tarn_op *op, struct tarn_catalog *catalog,
+                                             struct tarn_table *table)
+{
+    bool here;
+    TARN_TRY(still_here(op, catalog, table, &here));
+    if (here)
+        return TARN_OK;
+    pthread_mutex_lock(&catalog->change); /* a rename may have been half done */
+    struct tarn_status *s = still_here(op, catalog, table, &here);
+    pthread_mutex_unlock(&catalog->change);
+    if (s != TARN_OK || here)
+        return s;
+    return tarn_status_new(TARN_TABLE_NOT_FOUND, "table %s (%s) is no longer there",
+                           tarn_table_name(table), tarn_table_uuid(table));
 }
 
 /* One folder of a database for the list; a table that can't be opened is listed without a uuid. */

@@ -71,6 +71,10 @@ TARN_MUST struct tarn_status *tarn_catalog_table_by_uuid(struct tarn_op *op,
                                                          struct tarn_catalog *catalog,
                                                          struct tarn_slice uuid,
                                                          struct tarn_table **out);
+/* For those that keep a table: TABLE_NOT_FOUND where others removed it, or put another in its place. */
+TARN_MUST struct tarn_status *tarn_catalog_check_table(struct tarn_op *op,
+                                                       struct tarn_catalog *catalog,
+                                                       struct tarn_table *table);
 TARN_MUST struct tarn_status *tarn_catalog_tables(struct tarn_op *op, struct tarn_catalog *catalog,
                                                   struct tarn_slice database,
                                                   struct tarn_table_info **out,

@@ -124,6 +124,26 @@ TARN_TEST(catalog, adopts_what_others_put_there_when_it_is_named)
     expect_str(uuid_of(&h, "theirs", "t"), uuid);
 }
 
+TARN_TEST(catalog, names_an_identity_that_is_damaged)
+{
+    TARN_OWN(house_fini) struct house h;
+    house_init(&h, t);
+    make_database(&h, "db");
+    TARN_OWN(tarn_table_drop_ref) struct tarn_table *table = NULL;
+    TARN_OWN(tarn_table_drop_ref) struct tarn_table *found = NULL;
+    expect_ok(make_table(&h, "db", "t", &table));
+    const char *uuid = tarn_arena_str(t->arena, S(tarn_table_uuid(table)));
+    static const char *const damaged[] = {"", "garbage", "[]", "{\"uuid\": \"x\"}"};
+    for (size_t i = 0; i < TARN_COUNT_OF(damaged); i++) {
+        expect_ok(tarn_store_put(h.store, t->op, "db.db/t/.tarn-table", S(damaged[i])));
+        expect_status(find(&h, "db", "t", NULL, &found), TARN_IDENTITY_DAMAGED,
+                      "db.db/t/.tarn-table");
+    }
+    /* what the advice promises */
+    expect_ok(tarn_store_remove(h.store, t->op, "db.db/t/.tarn-table"));
+    expect_true(strcmp(uuid_of(&h, "db", "t"), uuid) != 0);
+}
+
 TARN_TEST(catalog, fences_a_table_that_was_dropped_and_made_again) /* K53 */
 {
     TARN_OWN(house_fini) struct house h;
