@@ -55,7 +55,7 @@ struct tarn_task { /* what a worker is given; lies in the op's arena */
     int output_level;
     bool drop_delete;
 };
-/* Waits up to wait_ms for a task; *count 0: none. At most `max`. */
+/* Waits up to wait_ms for a task; *count 0: none. Who waits for longer than three leases is forgotten meanwhile. At most `max`. */
 TARN_MUST struct tarn_status *tarn_maintain_poll(struct tarn_op *op, struct tarn_maintain *maintain,
                                                  const char *worker_id, size_t max, int64_t wait_ms,
                                                  struct tarn_task **out, size_t *count);

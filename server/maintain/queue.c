@@ -172,8 +172,16 @@ static void end_task(struct tarn_maintain *m, struct task *t, enum task_state st
     pthread_cond_broadcast(&m->changed);
 }
 
+/* A broken file is as broken the next time, and a table that was dropped stays so. */
+static bool is_final(enum tarn_reason failure)
+{
+    return failure == TARN_UNSUPPORTED_FEATURE || failure == TARN_TABLE_NOT_FOUND ||
+           (failure != TARN_NO_REASON && tarn_reason_code(failure) == TARN_CODE_DATA_LOSS);
+}
+
 /* A leased task goes back to the queue, or is given up. */
-static void fail_lease(struct tarn_maintain *m, struct task *t, const char *failure)
+static void fail_lease(struct tarn_maintain *m, struct task *t, enum tarn_reason reason,
+                       const char *failure)
 {
     leave_worker(m, t);
     free(t->failure);
@@ -181,7 +189,7 @@ static void fail_lease(struct tarn_maintain *m, struct task *t, const char *fail
     t->token = 0; /* M2: whoever still holds the old one is fenced off */
     tarn_log(NULL, TARN_WARN, "task.failed", "id=%" PRId64 " table=%s attempts=%d error=%s", t->id,
              tarn_table_name(t->table), t->attempts, tarn_log_quote(NULL, failure));
-    if (t->attempts >= TARN_TASK_TRIES_MAX) {
+    if (t->attempts >= TARN_TASK_TRIES_MAX || is_final(reason)) {
         end_task(m, t, TASK_FAILED);
         return;
     }
@@ -195,7 +203,7 @@ void tarn_maintain__take_back(struct tarn_maintain *m, const char *worker_id, co
     for (struct task *t = m->tasks, *next; t != NULL; t = next) {
         next = t->next;
         if (t->state == TASK_LEASED && t->token > 0 && strcmp(t->worker, worker_id) == 0)
-            fail_lease(m, t, failure);
+            fail_lease(m, t, TARN_NO_REASON, failure);
     }
 }
 
@@ -207,7 +215,7 @@ static void tick(void *arg)
     for (struct task *t = m->tasks, *next; t != NULL; t = next) {
         next = t->next;
         if (t->state == TASK_LEASED && t->deadline_ms < now)
-            fail_lease(m, t, "its lease ran out: the worker said nothing in time");
+            fail_lease(m, t, TARN_NO_REASON, "its lease ran out: the worker said nothing in time");
     }
     tarn_maintain__drop_silent_workers(m);
     pthread_mutex_unlock(&m->lock);
@@ -248,9 +256,10 @@ static void lease(struct tarn_maintain *m, struct task *t, struct worker *w)
 }
 
 /* What the worker will do, from what is live now (M3). *nothing: there is no work left in that bucket. */
-static struct tarn_status *fill_task(struct tarn_op *op, struct tarn_table *table,
-                                     struct tarn_slice partition, int32_t bucket, bool full,
-                                     struct tarn_task *out, bool *nothing)
+static struct tarn_status *fill_task(struct tarn_op *op, struct tarn_catalog *catalog,
+                                     struct tarn_table *table, struct tarn_slice partition,
+                                     int32_t bucket, bool full, struct tarn_task *out,
+                                     bool *nothing)
 {
     TARN_OWN(tarn_table_view_drop) const struct tarn_table_view *view = NULL;
     TARN_TRY(tarn_table_look(op, table, &view));
@@ -261,8 +270,8 @@ static struct tarn_status *fill_task(struct tarn_op *op, struct tarn_table *tabl
     struct tarn_pick pick;
     *nothing = !tarn_pick_compaction(&view->schema, &view->options, &files, full,
                                      tarn_maintain__local_ms(), op->arena, &pick);
-    if (*nothing)
-        return TARN_OK;
+    if (*nothing) /* nor is there any in a table whose folder others removed */
+        return tarn_catalog_check_table(op, catalog, table);
     out->partition = partition;
     out->bucket = bucket;
     out->files = tarn_arena_calloc(op->arena, pick.file_count, sizeof *out->files);
@@ -296,7 +305,8 @@ static struct tarn_status *lease_one(struct tarn_op *op, struct tarn_maintain *m
                                   .lease_ms = m->options.lease_ms,
                                   .table = tarn_table_ref(t->table)};
         pthread_mutex_unlock(&m->lock);
-        struct tarn_status *s = fill_task(op, out->table, partition, bucket, full, out, &nothing);
+        struct tarn_status *s =
+            fill_task(op, m->options.catalog, out->table, partition, bucket, full, out, &nothing);
         pthread_mutex_lock(&m->lock);
         if (s == TARN_OK && !nothing) {
             *got = true;
@@ -305,13 +315,21 @@ static struct tarn_status *lease_one(struct tarn_op *op, struct tarn_maintain *m
         tarn_table_drop_ref(&out->table);
         t = find_task(m, id);
         if (t != NULL && t->token == token && s != TARN_OK)
-            fail_lease(m, t, tarn_status_message(s));
+            fail_lease(m, t, tarn_status_reason(s), tarn_status_message(s));
         else if (t != NULL && t->token == token) {
             leave_worker(m, t);
             end_task(m, t, TASK_DONE);
         }
         tarn_status_free(s);
     }
+}
+
+static void seen(struct worker *w)
+{
+    if (w == NULL)
+        return;
+    w->seen_ms = tarn_clock_mono_ms();
+    w->last_seen_ms = tarn_clock_wall_ms();
 }
 
 struct tarn_status *tarn_maintain_poll(struct tarn_op *op, struct tarn_maintain *m,
@@ -323,14 +341,12 @@ struct tarn_status *tarn_maintain_poll(struct tarn_op *op, struct tarn_maintain 
     int64_t until = tarn_clock_mono_ms() + wait_ms;
     struct tarn_status *s = TARN_OK;
     pthread_mutex_lock(&m->lock);
+    seen(tarn_maintain__worker(m, worker_id)); /* once: while we wait it says nothing */
     for (;;) {
-        struct worker *w = tarn_maintain__worker(m, worker_id);
-        if (w == NULL) {
+        if (tarn_maintain__worker(m, worker_id) == NULL) {
             s = tarn_status_new(TARN_WORKER_LOST, "worker %s is not registered here", worker_id);
             break;
         }
-        w->seen_ms = tarn_clock_mono_ms();
-        w->last_seen_ms = tarn_clock_wall_ms();
         bool got = true;
         while (s == TARN_OK && got && *count < max) {
             s = lease_one(op, m, worker_id, &(*out)[*count], &got);
@@ -351,11 +367,7 @@ struct tarn_status *tarn_maintain_renew(struct tarn_op *op, struct tarn_maintain
     *lost = tarn_arena_calloc(op->arena, count + 1, sizeof **lost);
     *lost_count = 0;
     pthread_mutex_lock(&m->lock);
-    struct worker *w = tarn_maintain__worker(m, worker_id);
-    if (w != NULL) {
-        w->seen_ms = tarn_clock_mono_ms();
-        w->last_seen_ms = tarn_clock_wall_ms();
-    }
+    seen(tarn_maintain__worker(m, worker_id));
     for (size_t i = 0; i < count; i++) {
         struct task *t = find_task(m, leases[i].task_id);
         if (t != NULL && t->state == TASK_LEASED && t->token == leases[i].token)
@@ -417,7 +429,7 @@ static void close_report(struct tarn_maintain *m, const struct tarn_report *repo
         return;
     t->token = report->lease.token;
     if (outcome != TARN_OK) {
-        fail_lease(m, t, tarn_status_message(outcome));
+        fail_lease(m, t, tarn_status_reason(outcome), tarn_status_message(outcome));
         return;
     }
     leave_worker(m, t);
@@ -425,12 +437,6 @@ static void close_report(struct tarn_maintain *m, const struct tarn_report *repo
     t->bytes_rewritten = report->bytes_out;
     tarn_metric_add(TARN_M_COMPACTED_BYTES, NULL, (double)report->bytes_in);
     end_task(m, t, TASK_DONE);
-}
-
-/* A broken file is as broken the next time. */
-static bool is_final(enum tarn_reason failure)
-{
-    return tarn_reason_code(failure) == TARN_CODE_DATA_LOSS || failure == TARN_UNSUPPORTED_FEATURE;
 }
 
 struct tarn_status *tarn_maintain_report(struct tarn_op *op, struct tarn_maintain *m,
@@ -445,9 +451,7 @@ struct tarn_status *tarn_maintain_report(struct tarn_op *op, struct tarn_maintai
     if (s == TARN_OK && !done && report->failure != TARN_NO_REASON) {
         struct task *t = find_task(m, report->lease.task_id);
         t->token = report->lease.token;
-        if (is_final(report->failure))
-            t->attempts = TARN_TASK_TRIES_MAX;
-        fail_lease(m, t, tarn_arena_str(op->arena, report->failure_message));
+        fail_lease(m, t, report->failure, tarn_arena_str(op->arena, report->failure_message));
         done = true;
     }
     pthread_mutex_unlock(&m->lock);

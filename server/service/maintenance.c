@@ -55,6 +55,7 @@ static struct tarn_status *make_prefix(struct tarn_op *op, const struct tarn_sch
 struct compaction {
     struct tarn_op *op;
     struct tarn_maintain *maintain;
+    struct tarn_catalog *catalog;
     struct tarn_table *table;
     const struct tarn_job_info *picks;
     size_t pick_count;
@@ -116,6 +117,17 @@ static struct tarn_status *wait_once(struct compaction *c, bool *finished)
     return TARN_OK;
 }
 
+/* Where the table was dropped meanwhile, nothing was compacted, whatever became of the tasks. */
+static struct tarn_status *count_after(struct compaction *c)
+{
+    struct tarn_status *s = count_files(c, &c->progress.files_after);
+    struct tarn_status *gone = tarn_catalog_check_table(c->op, c->catalog, c->table);
+    if (gone == TARN_OK)
+        return s;
+    tarn_status_free(s);
+    return gone;
+}
+
 static struct tarn_status *follow(struct compaction *c)
 {
     for (bool finished = c->id_count == 0; !finished;) {
@@ -123,7 +135,7 @@ static struct tarn_status *follow(struct compaction *c)
         if (!finished)
             TARN_TRY(tell(c));
     }
-    TARN_TRY(count_files(c, &c->progress.files_after));
+    TARN_TRY(count_after(c));
     return tell(c);
 }
 
@@ -153,8 +165,12 @@ struct tarn_status *tarn_service_compact(struct tarn_op *op, struct tarn_service
 {
     TARN_OWN(tarn_table_drop_ref) struct tarn_table *table = NULL;
     TARN_TRY(tarn_service__table(op, service, request->table, TARN_ACTION_MAINTAIN, &table));
-    struct compaction c = {
-        .op = op, .maintain = service->maintain, .table = table, .tell = fn, .arg = arg};
+    struct compaction c = {.op = op,
+                           .maintain = service->maintain,
+                           .catalog = service->catalog,
+                           .table = table,
+                           .tell = fn,
+                           .arg = arg};
     TARN_TRY(start(&c, request));
     TARN_TRY(count_files(&c, &c.progress.files_before));
     c.progress.files_after = c.progress.files_before;

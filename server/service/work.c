@@ -76,7 +76,9 @@ struct tarn_status *tarn_service_poll(struct tarn_op *op, struct tarn_service *s
     size_t max = (size_t)TARN_MIN(free_slots, (int64_t)TASKS_AT_ONCE_MAX);
     struct tarn_task *tasks = NULL;
     size_t task_count = 0;
-    int64_t until = tarn_clock_mono_ms() + TARN_MIN(wait_ms, (int64_t)TARN_POLL_WAIT_MAX_MS);
+    /* A poll that stays open says nothing of its worker: that one is to speak twice a lease. */
+    int64_t longest = TARN_MIN((int64_t)TARN_POLL_WAIT_MAX_MS, service->lease_ms / 2);
+    int64_t until = tarn_clock_mono_ms() + TARN_MIN(wait_ms, longest);
     for (;;) {
         if (atomic_load(&service->draining))
             return tarn_status_new(TARN_SHUTTING_DOWN, "the daemon gives out no more tasks");

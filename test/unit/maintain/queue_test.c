@@ -227,7 +227,7 @@ TARN_TEST(queue, fences_off_a_worker_whose_lease_ran_out)
     struct tarn_task second = {0};
     for (int64_t begun = tarn_clock_mono_ms();
          second.id == 0 && tarn_clock_mono_ms() - begun < 20000;)
-        second = take(&h, other, 500);
+        second = take(&h, other, 100);
     expect_int(second.id, first.id);
     expect_true(second.token > first.token);
     int64_t snapshot;
@@ -336,6 +336,45 @@ TARN_TEST(queue, a_broken_file_is_not_tried_again)
     int64_t snapshot;
     expect_ok(tarn_maintain_report(t->op, h.maintain, h.worker, &r, &snapshot));
     expect_str(job_state(&h, task.id), "failed");
+}
+
+TARN_TEST(queue, a_table_that_was_dropped_is_not_tried_again)
+{
+    TARN_OWN(house_fini) struct house h;
+    house_init(&h, t, 60000, false);
+    load(&h, 2);
+    order_full(&h);
+    expect_ok(tarn_catalog_drop_table(t->op, h.catalog, h.table));
+    expect_int(take(&h, h.worker, 0).id, 0);
+    expect_str(job_state(&h, 1), "failed");
+}
+
+TARN_TEST(queue, a_table_that_others_removed_is_no_success)
+{
+    TARN_OWN(house_fini) struct house h;
+    house_init(&h, t, 60000, false);
+    load(&h, 2);
+    order_full(&h);
+    struct tarn_object *objects;
+    size_t count;
+    expect_ok(tarn_store_list(h.store, t->op, "db.db/t", true, &objects, &count));
+    for (size_t i = 0; i < count; i++)
+        expect_ok(tarn_store_remove(h.store, t->op, tarn_arena_str(t->arena, objects[i].key)));
+    expect_int(take(&h, h.worker, 0).id, 0);
+    expect_str(job_state(&h, 1), "failed");
+}
+
+/* The daemon keeps a long poll open; that is no word from the worker. */
+TARN_TEST(queue, an_open_poll_does_not_keep_a_silent_worker)
+{
+    TARN_OWN(house_fini) struct house h;
+    house_init(&h, t, 100, false);
+    struct tarn_task *tasks;
+    size_t count;
+    int64_t begun = tarn_clock_mono_ms();
+    expect_status(tarn_maintain_poll(t->op, h.maintain, h.worker, 1, 20000, &tasks, &count),
+                  TARN_WORKER_LOST, "not registered");
+    expect_true(tarn_clock_mono_ms() - begun < 10000);
 }
 
 TARN_TEST(queue, an_unknown_worker_is_told_to_register)
