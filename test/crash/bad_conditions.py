@@ -13,7 +13,7 @@ import time
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
-from lab import Lab, Skip, check, equal, error_line, kill, wait_until  # noqa: E402
+from lab import BIN, Lab, Skip, check, equal, error_line, kill, wait_until  # noqa: E402
 
 lab = Lab("bad-conditions")
 tarn = lab.daemon("d", **{"worker.count": 1, "worker.write_buffer": "1 mb"})
@@ -207,6 +207,18 @@ def as_nobody():
     return ("setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups")
 
 
+def worker_for_nobody(prefix):
+    """-> tarn-worker where that user may run it: itself, or a copy when the checkout lies in a home, as root's, that is closed."""
+    program = os.path.join(BIN, "tarn-worker")
+    if subprocess.run([*prefix, "sh", "-c", 'test -x "$0"', program]).returncode == 0:
+        return program
+    copy = lab.path("programs", "bin", "tarn-worker")
+    os.makedirs(os.path.dirname(copy))
+    shutil.copy(program, copy)
+    shutil.copytree(os.path.join(BIN, "../lib"), lab.path("programs", "lib"))
+    return copy
+
+
 def refused_start(d, *words, prefix=(), **more):
     d.spawn(prefix=prefix, **more)
     try:
@@ -223,14 +235,14 @@ def refused_start(d, *words, prefix=(), **more):
 
 def warehouse_without_rights():
     prefix = as_nobody()
-    d = lab.daemon("rights", lab.path("closed-wh"))
+    d = lab.daemon("rights", lab.path("closed-wh"), **{"worker.program": worker_for_nobody(prefix)})
     os.makedirs(d.data, exist_ok=True)
     os.makedirs(d.warehouse)
     os.chown(d.data, NOBODY, NOBODY)
     os.chmod(d.warehouse, 0o700)  # ours: not even to be looked at
-    refused_start(d, "closed-wh|denied|right", prefix=prefix)
+    refused_start(d, "closed-wh", "denied|right", prefix=prefix)
     os.chmod(d.warehouse, 0o555)
-    refused_start(d, "closed-wh|denied|right", prefix=prefix)
+    refused_start(d, r"closed-wh|\.tarn'", "denied|right", prefix=prefix)
     os.chown(d.warehouse, NOBODY, NOBODY)
     os.chmod(d.warehouse, 0o755)
     d.start(prefix=prefix)
