@@ -184,16 +184,66 @@ static struct tarn_status *apply_log_level(const struct tarn_conf *conf)
     return TARN_OK;
 }
 
+/* Beside our own program, unless worker.program says otherwise. */
+static char *worker_program(const struct tarn_conf *conf)
+{
+    const char *given = tarn_conf_text(conf, TARN_CONF_worker_program);
+    if (given[0] != '\0')
+        return tarn_strdup(given);
+    char self[4096];
+    ssize_t size = readlink("/proc/self/exe", self, sizeof self - 1);
+    self[size < 0 ? 0 : size] = '\0';
+    char *slash = strrchr(self, '/');
+    if (slash != NULL)
+        *slash = '\0';
+    return tarn_format("%s/tarn-worker", self);
+}
+
+static struct tarn_status *check_warehouse_uri(const char *uri)
+{
+    TARN_OWN(tarn_status_drop)
+    struct tarn_status *s = uri[0] == '\0' ? TARN_OK : tarn_store_check_uri(uri);
+    if (s == TARN_OK)
+        return TARN_OK;
+    return tarn_status_new(tarn_status_reason(s) == TARN_UNIMPLEMENTED ? TARN_UNIMPLEMENTED
+                                                                       : TARN_CONFIG_INVALID,
+                           "warehouse.uri: %s", tarn_status_message(s));
+}
+
+/* Opening it reads the token file. */
+static struct tarn_status *check_auth(const struct tarn_conf *conf)
+{
+    struct tarn_access *access = NULL;
+    TARN_TRY(tarn_access_open(conf, &access));
+    tarn_access_close(access);
+    return TARN_OK;
+}
+
+static struct tarn_status *check_worker_program(const struct tarn_conf *conf)
+{
+    TARN_OWN(tarn_free_drop) char *program = worker_program(conf);
+    return tarn_conf_int(conf, TARN_CONF_worker_count) == 0
+               ? TARN_OK
+               : tarn_supervisor_check_program(program);
+}
+
+/* All that can be said without changing anything; a start asks the same. */
 static struct tarn_status *check_conf(const struct tarn_conf *conf)
 {
-    const char *mode = tarn_conf_text(conf, TARN_CONF_auth_mode);
     const char *format = tarn_conf_text(conf, TARN_CONF_log_format);
+    const char *log_level = tarn_conf_text(conf, TARN_CONF_log_level);
     enum tarn_log_level level;
-    if (strcmp(mode, "none") != 0 && strcmp(mode, "token") != 0 && strcmp(mode, "oidc") != 0)
-        return tarn_status_new(TARN_CONFIG_INVALID, "auth.mode = %s; want none or token", mode);
     if (strcmp(format, "text") != 0 && strcmp(format, "json") != 0)
         return tarn_status_new(TARN_CONFIG_INVALID, "log.format = %s; want text or json", format);
-    TARN_TRY(tarn_log_level_parse(tarn_conf_text(conf, TARN_CONF_log_level), &level));
+    TARN_OWN(tarn_status_drop) struct tarn_status *s = tarn_log_level_parse(log_level, &level);
+    if (s != TARN_OK)
+        return tarn_status_new(TARN_CONFIG_INVALID,
+                               "log.level = %s; want debug, info, warn or error", log_level);
+    if (tarn_conf_text(conf, TARN_CONF_server_data_dir)[0] == '\0')
+        return tarn_status_new(TARN_CONFIG_INVALID, "server.data_dir is empty; want a folder");
+    TARN_TRY(check_auth(conf));
+    TARN_TRY(check_warehouse_uri(tarn_conf_text(conf, TARN_CONF_warehouse_uri)));
+    TARN_TRY(check_worker_program(conf));
     TARN_TRY(check_address(conf, TARN_CONF_server_grpc_listen));
     TARN_TRY(check_address(conf, TARN_CONF_server_http_listen));
     TARN_TRY(check_warehouse_name(tarn_conf_text(conf, TARN_CONF_warehouse_name)));
@@ -230,8 +280,6 @@ static struct tarn_status *make_folders(const char *folder)
 static struct tarn_status *make_data_dir(struct daemon *d)
 {
     const char *configured = tarn_conf_text(d->conf, TARN_CONF_server_data_dir);
-    if (configured[0] == '\0')
-        return tarn_status_new(TARN_CONFIG_INVALID, "server.data_dir is empty");
     TARN_TRY(make_folders(configured));
     d->data_dir = realpath(configured, NULL);
     if (d->data_dir == NULL)
@@ -415,21 +463,6 @@ static struct tarn_status *start_doors(struct daemon *d)
     TARN_TRY(tarn_http_start(&http, &d->http));
     atomic_store(&d->service.http_address, tarn_http_address(d->http));
     return TARN_OK;
-}
-
-/* Beside our own program, unless worker.program says otherwise. */
-static char *worker_program(const struct tarn_conf *conf)
-{
-    const char *given = tarn_conf_text(conf, TARN_CONF_worker_program);
-    if (given[0] != '\0')
-        return tarn_strdup(given);
-    char self[4096];
-    ssize_t size = readlink("/proc/self/exe", self, sizeof self - 1);
-    self[size < 0 ? 0 : size] = '\0';
-    char *slash = strrchr(self, '/');
-    if (slash != NULL)
-        *slash = '\0';
-    return tarn_format("%s/tarn-worker", self);
 }
 
 /* What a child can dial: a wildcard address is none. */

@@ -157,6 +157,7 @@ struct tarn_supervisor_options {
     const char *log_level, *log_format; /* NULL: info, text */
     int64_t hung_ms; /* one that runs but isn't registered so long is killed; 0: never */
 };
+TARN_MUST struct tarn_status *tarn_supervisor_check_program(const char *program);
 TARN_MUST struct tarn_status *tarn_supervisor_start(const struct tarn_supervisor_options *options,
                                                     struct tarn_supervisor **out);
 int64_t tarn_supervisor_restarts(const struct tarn_supervisor *supervisor);

@@ -205,13 +205,18 @@ static void watch(void *arg)
 
 /* --- all of them --- */
 
+struct tarn_status *tarn_supervisor_check_program(const char *program)
+{
+    if (access(program, X_OK) == 0)
+        return TARN_OK;
+    return tarn_status_new(TARN_CONFIG_INVALID, "can't run %s: %s; set worker.count = 0 for none",
+                           program, strerror(errno));
+}
+
 struct tarn_status *tarn_supervisor_start(const struct tarn_supervisor_options *options,
                                           struct tarn_supervisor **out)
 {
-    if (access(options->program, X_OK) != 0)
-        return tarn_status_new(TARN_CONFIG_INVALID,
-                               "can't run %s: %s; set worker.count = 0 for none", options->program,
-                               strerror(errno));
+    TARN_TRY(tarn_supervisor_check_program(options->program));
     struct tarn_supervisor *s = tarn_calloc(1, sizeof *s);
     s->options = *options;
     s->arena = tarn_arena_new();

@@ -125,8 +125,9 @@ static void set_uri(struct tarn_store *store, const char *uri, size_t size)
     store->uri = tarn_slice_dup(tarn_slice_of(uri, size));
 }
 
-/* "file:///a/b" and Hadoop's "file:/a/b"; taken literally, nothing is percent-decoded. */
-static struct tarn_status *open_local(const char *uri, struct tarn_store **out)
+/* "file:///a/b" and Hadoop's "file:/a/b"; taken literally, nothing is percent-decoded. *size: without slashes at
+ * the end. */
+static struct tarn_status *local_path(const char *uri, const char **folder, size_t *uri_size)
 {
     size_t size = strlen(uri);
     while (size > 0 && uri[size - 1] == '/')
@@ -137,6 +138,16 @@ static struct tarn_status *open_local(const char *uri, struct tarn_store **out)
     if (path[0] != '/' || (size_t)(path - uri) >= size)
         return tarn_status_new(TARN_PATH_INVALID,
                                "'%s' does not name a folder: expected file:///absolute/path", uri);
+    *folder = path;
+    *uri_size = size;
+    return TARN_OK;
+}
+
+static struct tarn_status *open_local(const char *uri, struct tarn_store **out)
+{
+    const char *path;
+    size_t size;
+    TARN_TRY(local_path(uri, &path, &size));
     TARN_OWN(tarn_free_drop) char *folder =
         tarn_slice_dup(tarn_slice_of(path, size - (size_t)(path - uri)));
     TARN_TRY(tarn_store__local_open(folder, out));
@@ -144,20 +155,29 @@ static struct tarn_status *open_local(const char *uri, struct tarn_store **out)
     return TARN_OK;
 }
 
-static struct tarn_status *open_driver(const char *uri, struct tarn_store **out)
+struct tarn_status *tarn_store_check_uri(const char *uri)
 {
+    const char *path;
+    size_t size;
     if (strncmp(uri, "file:", 5) == 0)
-        return open_local(uri, out);
-    if (strcmp(uri, "memory:") == 0) {
-        *out = tarn_store__memory_new();
+        return local_path(uri, &path, &size);
+    if (strcmp(uri, "memory:") == 0)
         return TARN_OK;
-    }
     if (strncmp(uri, "s3:", 3) == 0 || strncmp(uri, "s3a:", 4) == 0 ||
         strncmp(uri, "hdfs:", 5) == 0)
         return tarn_status_new(TARN_UNIMPLEMENTED,
                                "no driver for '%s' yet: use file:///absolute/path", uri);
     return tarn_status_new(TARN_PATH_INVALID,
                            "'%s' is no store: expected file:///absolute/path or memory:", uri);
+}
+
+static struct tarn_status *open_driver(const char *uri, struct tarn_store **out)
+{
+    TARN_TRY(tarn_store_check_uri(uri));
+    if (strncmp(uri, "file:", 5) == 0)
+        return open_local(uri, out);
+    *out = tarn_store__memory_new();
+    return TARN_OK;
 }
 
 struct tarn_status *tarn_store_open(const char *uri, struct tarn_store **out)

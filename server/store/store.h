@@ -79,6 +79,8 @@ struct tarn_store_ops {
  * "memory:". UNIMPLEMENTED for s3, hdfs. With TARN_STORE_FAULTS in the environment: a faulty one
  * around it. */
 TARN_MUST struct tarn_status *tarn_store_open(const char *uri, struct tarn_store **out);
+/* What open would say of the URI alone, without touching anything. */
+TARN_MUST struct tarn_status *tarn_store_check_uri(const char *uri);
 struct tarn_store *tarn_store_new(const struct tarn_store_ops *ops, void *self); /* for drivers */
 struct tarn_store *tarn_store_ref(struct tarn_store *store);
 void tarn_store_unref(struct tarn_store *store);

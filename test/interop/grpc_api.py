@@ -777,6 +777,23 @@ def restart_cases():
         expect(run("nonsense")[0], 2)
         code, _, err = run("-c", path, "--set", "worker.count=-2", "--check-config")
         assert code == 1 and "worker.count = -2" in err, err
+        # what a start refuses, the check refuses, in the same words
+        for said, *sets in [
+            ("warehouse.uri: 'foo' is no store: expected file:///absolute/path", "warehouse.uri=foo"),
+            ("warehouse.uri: 'file:a/b'", "warehouse.uri=file:a/b"), ("warehouse.uri", "warehouse.uri=s3://bucket"),
+            ("server.data_dir", "server.data_dir="), ("auth.token_file", "auth.mode=token"),
+            ("auth.token_file", "auth.mode=token", "auth.token_file=/nowhere"), ("oidc", "auth.mode=oidc"),
+            ("auth.mode = x", "auth.mode=x"), ("log.level = loud", "log.level=loud"), ("log.format", "log.format=xml"),
+            ("server.grpc_listen", "server.grpc_listen=0.0.0.0:0"), ("server.http_listen", "server.http_listen=1"),
+            ("server.threads", "server.threads=-1"), ("worker.memory", "worker.memory=1 mb"),
+            ("worker.write_buffer", "worker.write_buffer=0"), ("worker.lease", "worker.lease=0 s"),
+            ("commit.retries", "commit.retries=-1"), ("check_interval", "compaction.check_interval=0 s"),
+            ("/nowhere", "worker.program=/nowhere"),
+        ]:
+            given = [x for one in sets for x in ("--set", one)]
+            checked, started = run(*given, "--check-config"), run(*given)
+            assert checked[0] == 1 and said in checked[2] and checked[2].count("\n") == 1, (sets, checked)
+            expect(started[::2], checked[::2])
 
     for fn in (what_was_committed_is_there_again, refuses_in_one_line, arguments):
         case(fn)
