@@ -64,8 +64,8 @@ extern const struct tarn_cli_option tarn_cli_global_options[];
 int tarn_cli_run(struct tarn_cli *cli, int argc, char *const *argv);
 
 /* INVALID_ARGUMENT, exit code 2, and a hint at --help. */
-TARN_MUST struct tarn_status *tarn_cli_usage(struct tarn_cli *cli, const char *format, ...)
-    TARN_PRINTF(2, 3);
+TARN_MUST TARN_NONNULL struct tarn_status *tarn_cli_usage(struct tarn_cli *cli, const char *format,
+                                                          ...) TARN_PRINTF(2, 3);
 /* A status about a word of the command line: the same hint and exit code. NULL stays NULL. */
 TARN_MUST struct tarn_status *tarn_cli_misused(struct tarn_cli *cli, struct tarn_status *consumed);
 /* A status about a file or setting of this machine: shown without the advice of its reason, which

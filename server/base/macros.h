@@ -14,6 +14,7 @@
 #define TARN_MUST __attribute__((warn_unused_result))
 #define TARN_PRINTF(fmt_index, first) __attribute__((format(printf, fmt_index, first)))
 #define TARN_UNUSED __attribute__((unused))
+#define TARN_NONNULL __attribute__((returns_nonnull)) /* of a function: never NULL */
 
 #define TARN_OWN(drop) __attribute__((cleanup(drop)))
 

@@ -14,9 +14,9 @@
 #include "base/macros.h"
 #include "base/slice.h"
 
-void *tarn_alloc(size_t size);                /* aborts when out of memory; never NULL */
-void *tarn_calloc(size_t count, size_t size); /* zeroed; aborts on overflow too */
-void *tarn_realloc(void *memory, size_t size);
+TARN_NONNULL void *tarn_alloc(size_t size); /* aborts when out of memory; never NULL */
+TARN_NONNULL void *tarn_calloc(size_t count, size_t size); /* zeroed; aborts on overflow too */
+TARN_NONNULL void *tarn_realloc(void *memory, size_t size);
 char *tarn_strdup(const char *text);                          /* NULL gives NULL */
 char *tarn_slice_dup(struct tarn_slice s);                    /* NUL terminated copy, owned */
 char *tarn_format(const char *format, ...) TARN_PRINTF(1, 2); /* owned */
@@ -57,14 +57,16 @@ static inline struct tarn_slice tarn_buf_slice(const struct tarn_buf *buf)
 
 /* --- arena: many small things with one lifetime. Not for use by two threads at once. --- */
 struct tarn_arena;
-struct tarn_arena *tarn_arena_new(void);
+TARN_NONNULL struct tarn_arena *tarn_arena_new(void);
 void tarn_arena_free(struct tarn_arena *arena);
 void tarn_arena_drop(struct tarn_arena **arena);
-void *tarn_arena_alloc(struct tarn_arena *arena, size_t size); /* aligned to 16, not zeroed */
-void *tarn_arena_calloc(struct tarn_arena *arena, size_t count, size_t size);
+TARN_NONNULL void *tarn_arena_alloc(struct tarn_arena *arena,
+                                    size_t size); /* aligned to 16, not zeroed */
+TARN_NONNULL void *tarn_arena_calloc(struct tarn_arena *arena, size_t count, size_t size);
 struct tarn_slice tarn_arena_copy(struct tarn_arena *arena, struct tarn_slice s); /* + a NUL */
 char *tarn_arena_str(struct tarn_arena *arena, struct tarn_slice s);
-char *tarn_arena_printf(struct tarn_arena *arena, const char *format, ...) TARN_PRINTF(2, 3);
+TARN_NONNULL char *tarn_arena_printf(struct tarn_arena *arena, const char *format, ...)
+    TARN_PRINTF(2, 3);
 size_t tarn_arena_size(const struct tarn_arena *arena); /* bytes taken from the system */
 
 #endif

@@ -47,13 +47,14 @@ enum tarn_reason {
 struct tarn_status;
 #define TARN_OK ((struct tarn_status *)NULL)
 
-TARN_MUST struct tarn_status *tarn_status_new(enum tarn_reason reason, const char *format, ...)
+TARN_MUST TARN_NONNULL struct tarn_status *tarn_status_new(enum tarn_reason reason,
+                                                           const char *format, ...)
     TARN_PRINTF(2, 3);
 /* One line of context under the same reason, put before the message: "context: message". */
 TARN_MUST struct tarn_status *tarn_status_wrap(struct tarn_status *consumed, const char *format,
                                                ...) TARN_PRINTF(2, 3);
 /* A status of errno: picks NOT_FOUND, PERMISSION, DISK_FULL or IO_ERROR and adds strerror. */
-TARN_MUST struct tarn_status *tarn_status_errno(int error, const char *format, ...)
+TARN_MUST TARN_NONNULL struct tarn_status *tarn_status_errno(int error, const char *format, ...)
     TARN_PRINTF(2, 3);
 TARN_MUST struct tarn_status *tarn_status_copy(const struct tarn_status *status);
 void tarn_status_free(struct tarn_status *status);
