@@ -43,6 +43,7 @@ class BatchInput : public Input
           only_keys_(options->only_keys_required), bad_(bad),
           schema_(input_schema(fields_, field_count_))
     {
+        memcpy(refused_kinds_, options->refused_kinds, sizeof refused_kinds_);
     }
     struct tarn_batch *next(struct tarn_op *op) override;
 
@@ -61,6 +62,7 @@ class BatchInput : public Input
     const struct tarn_field *fields_;
     size_t field_count_;
     std::string op_column_;
+    bool refused_kinds_[4];
     bool only_keys_;
     BadRows &bad_;
     SchemaPtr schema_;
@@ -125,9 +127,10 @@ ArrayPtr BatchInput::kinds(const RecordBatchPtr &batch, RowFaults &faults)
         ArrayPtr text = convert(batch->column(op_source_), &kText, rules, faults);
         const arrow::BinaryArray &values = static_cast<const arrow::BinaryArray &>(*text);
         for (int64_t i = 0; i < n; i++) {
-            int kind = values.IsNull(i) ? -1 : parse_kind(values.GetView(i));
+            std::string why;
+            int kind = parse_kind(values.IsNull(i) ? "" : values.GetView(i), refused_kinds_, &why);
             if (kind < 0)
-                faults.bad(i, "expected +I, -U, +U or -D");
+                faults.bad(i, why);
             out[(size_t)i] = (int8_t)kind;
         }
     }

@@ -161,6 +161,7 @@ struct tarn_input_options {
     size_t null_text_count;  /* CSV: besides nothing unquoted */
     char delimiter;          /* CSV; 0: comma */
     const char *op_column;   /* column with +I -U +U -D; NULL: none, all +I */
+    bool refused_kinds[4];   /* row kinds of op_column that the table can't take: bad rows */
     bool only_keys_required; /* deletes: columns not in the input may be absent though NOT NULL */
     int64_t skip_bad_max;    /* 0: the first bad row is an error (ROW_INVALID file:line:column) */
 };

@@ -253,10 +253,8 @@ bool Csv::take_field(size_t i, std::string *why)
     const Field &f = record_.fields[i];
     std::string_view text = record_.text(f);
     if (targets_[i] == kOp) {
-        if (!rows_.set_op(text)) {
-            *why = "expected +I, -U, +U or -D";
+        if (!rows_.set_op(text, why))
             return false;
-        }
         int also = rows_.find(header_[i]); /* the table may have the column too */
         return also < 0 || append_text(rows_.column((size_t)also), text, why);
     }

@@ -378,11 +378,9 @@ bool append_json_row(JsonRow &json, RowBuilder &rows, std::string_view line, std
             *why = "the column is there twice";
             return false;
         }
-        if (op && !(tape.nodes[i + 1].kind == Kind::String &&
-                    rows.set_op(tape.view(tape.nodes[i + 1])))) {
-            *why = "expected +I, -U, +U or -D";
+        bool text = tape.nodes[i + 1].kind == Kind::String;
+        if (op && !rows.set_op(text ? tape.view(tape.nodes[i + 1]) : "", why))
             return false;
-        }
         if (f >= 0 && !json.append(rows.column((size_t)f), i + 1, why))
             return false;
     }

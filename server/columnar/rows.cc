@@ -42,9 +42,15 @@ void TextStream::skip_bom(struct tarn_op *op)
 
 /* --- rows --- */
 
-int parse_kind(std::string_view text)
+int parse_kind(std::string_view text, const bool *refused, std::string *why)
 {
-    return text == "+I" ? 0 : text == "-U" ? 1 : text == "+U" ? 2 : text == "-D" ? 3 : -1;
+    int kind = text == "+I" ? 0 : text == "-U" ? 1 : text == "+U" ? 2 : text == "-D" ? 3 : -1;
+    if (kind < 0)
+        *why = "expected +I, -U, +U or -D";
+    if (kind < 0 || !refused[kind])
+        return kind;
+    *why = std::string(text) + " takes a row away: the table has no primary key to find it by";
+    return -1;
 }
 
 SchemaPtr input_schema(const struct tarn_field *fields, size_t count)
@@ -60,6 +66,7 @@ RowBuilder::RowBuilder(const struct tarn_input_options *options, struct tarn_are
       op_column(options->op_column == NULL ? "" : options->op_column),
       only_keys_required(options->only_keys_required)
 {
+    memcpy(refused_kinds_, options->refused_kinds, sizeof refused_kinds_);
     for (size_t i = 0; i < field_count; i++) {
         columns_.emplace_back(new Column(fields[i].type));
         names_.emplace_back(string_of(fields[i].name), (int)i);
@@ -91,9 +98,9 @@ void RowBuilder::unknown(std::string_view name, const std::string &where) const
     fail(TARN_COLUMN_NOT_FOUND, "%s: %s", where.c_str(), unknown_text(name).c_str());
 }
 
-bool RowBuilder::set_op(std::string_view text)
+bool RowBuilder::set_op(std::string_view text, std::string *why)
 {
-    int kind = parse_kind(text);
+    int kind = parse_kind(text, refused_kinds_, why);
     kind_ = (int8_t)kind;
     return kind >= 0;
 }

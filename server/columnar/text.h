@@ -89,8 +89,9 @@ class RowBuilder
     {
         return *columns_[i];
     }
-    bool set_op(std::string_view text); /* false: not one of the four */
-    void commit();                      /* the row is good; columns that got nothing get null */
+    /* False: not one of the four, or one that is refused; *why says so. */
+    bool set_op(std::string_view text, std::string *why);
+    void commit(); /* the row is good; columns that got nothing get null */
     void rollback();
     int64_t row_count() const
     {
@@ -102,12 +103,13 @@ class RowBuilder
   private:
     std::vector<std::unique_ptr<Column>> columns_;
     std::vector<int8_t> kinds_;
+    bool refused_kinds_[4];
     int8_t kind_ = 0;
     int64_t committed_ = 0;
     std::vector<std::pair<std::string, int>> names_; /* sorted */
 };
 /* -1: not a kind. */
-int parse_kind(std::string_view text);
+int parse_kind(std::string_view text, const bool *refused, std::string *why); /* -1: *why */
 /* The canonical columns and the INT8 column of kinds behind them. */
 SchemaPtr input_schema(const struct tarn_field *fields, size_t count);
 

@@ -54,6 +54,16 @@ static struct tarn_status *reserve_sequences(void *arg, struct tarn_op *op,
 
 /* --- what the client asked for --- */
 
+/* A delete says which row by the primary key. Where the kinds are a column of the table, the writer looks. */
+static void refuse_deletes(const struct ingest *ingest, struct tarn_input_options *input)
+{
+    const struct tarn_options *options = ingest->table.options;
+    bool may = ingest->table.schema->primary_key_count > 0 || options->rowkind_column >= 0 ||
+               options->ignore_delete;
+    input->refused_kinds[1] = !may && !options->ignore_update_before;
+    input->refused_kinds[3] = !may;
+}
+
 static struct tarn_status *read_options(struct ingest *ingest, struct tarn_op *op)
 {
     const Tarn__V1__IngestStart *start = ingest->start;
@@ -79,6 +89,7 @@ static struct tarn_status *read_options(struct ingest *ingest, struct tarn_op *o
                                    "the column with the row kinds", op->arena, &input->op_column));
     input->fields = ingest->table.schema->fields;
     input->field_count = ingest->table.schema->field_count;
+    refuse_deletes(ingest, input);
     ingest->deletes = start->mode == TARN__V1__LOAD_MODE__DELETE_ROWS;
     input->only_keys_required = ingest->deletes;
     return TARN_OK;
@@ -176,7 +187,7 @@ static struct tarn_batch *as_deletes(struct tarn_batch *batch)
 /* --- one file --- */
 
 static struct tarn_status *write_rows(struct ingest *ingest, struct tarn_op *op,
-                                      struct tarn_input *input)
+                                      struct tarn_input *input, const char *name)
 {
     for (;;) {
         TARN_OWN(tarn_batch_drop) struct tarn_batch *batch = NULL;
@@ -191,7 +202,11 @@ static struct tarn_status *write_rows(struct ingest *ingest, struct tarn_op *op,
             batch = marked;
         }
         ingest->row_count += batch->row_count;
-        TARN_TRY(tarn_table_writer_add(ingest->writer, op, batch));
+        struct tarn_status *s = tarn_table_writer_add(ingest->writer, op, batch);
+        if (tarn_status_reason(s) ==
+            TARN_VALUE_INVALID) /* it knows rows, not where they come from */
+            return tarn_status_wrap(s, "%s", name);
+        TARN_TRY(s);
     }
 }
 
@@ -235,7 +250,7 @@ static struct tarn_status *load_file(struct ingest *ingest, struct tarn_op *op, 
                                          &ingest->parts, op));
     TARN_TRY(tarn_input_open(op, &options, spooled ? spool.path : NULL,
                              spooled ? NULL : tarn_flight__parts_pull, &ingest->parts, &input));
-    struct tarn_status *s = write_rows(ingest, op, input);
+    struct tarn_status *s = write_rows(ingest, op, input, name);
     note_bad_rows(ingest, op, input, name);
     return s;
 }

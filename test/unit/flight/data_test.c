@@ -220,6 +220,46 @@ TARN_TEST(flight_data, deletes_need_keys_only)
     fake_daemon_stop(&daemon);
 }
 
+TARN_TEST(flight_data, deletes_from_a_table_without_a_key_are_named_by_file_and_line)
+{
+    static const int formats[] = {TARN__V1__DATA_FORMAT__PARQUET, TARN__V1__DATA_FORMAT__ARROW};
+    struct fake_daemon daemon;
+    const Tarn__V1__IngestResponse *response;
+    const Tarn__V1__ScanSummary *summary;
+    Tarn__V1__IngestStart ops = TARN__V1__INGEST_START__INIT, plain = TARN__V1__INGEST_START__INIT;
+    Tarn__V1__ScanRequest request = TARN__V1__SCAN_REQUEST__INIT;
+
+    fake_daemon_start(&daemon, t, "id INT NOT NULL, op STRING", NULL, append_options);
+    ops.op_column = tarn_flight_data(tarn_slice_str("op"));
+    expect_status(fake_ingest(&daemon, t, &ops,
+                              LIST(CSV("a.csv", "id,op\n1,+I\n"),
+                                   CSV("b.csv", "op,id\n+I,1\n\"+U\",2\n-D,1\n")),
+                              &response),
+                  TARN_ROW_INVALID, "b.csv:4: op: -D takes a row away");
+    expect_status(fake_ingest(&daemon, t, &ops,
+                              LIST({"c.jsonl", TARN__V1__DATA_FORMAT__JSONL,
+                                    tarn_slice_str("{\"id\": 1, \"op\": \"-U\"}\n")}),
+                              &response),
+                  TARN_ROW_INVALID, "c.jsonl:1: op: -U takes a row away");
+    expect_ok(
+        fake_ingest(&daemon, t, &plain, LIST(CSV("p.csv", "id,op\n1,+I\n2,-D\n")), &response));
+    for (size_t f = 0; f < TARN_COUNT_OF(formats); f++) {
+        struct tarn_buf file = {0};
+        const Tarn__V1__IngestResponse *again;
+        request.format = (Tarn__V1__DataFormat)formats[f];
+        expect_ok(fake_scan(&daemon, t, &request, response->entries, response->n_entries, false,
+                            &file, &summary));
+        expect_status(fake_ingest(&daemon, t, &ops,
+                                  LIST({"x", request.format, tarn_buf_slice(&file)}), &again),
+                      TARN_ROW_INVALID, "x:2: op: -D takes a row away");
+        tarn_buf_drop(&file);
+    }
+    ops.skip_bad_max = 1;
+    expect_ok(fake_ingest(&daemon, t, &ops, LIST(CSV("a.csv", "id,op\n1,+I\n1,-D\n")), &response));
+    expect_int(response->rows, 1);
+    fake_daemon_stop(&daemon);
+}
+
 TARN_TEST(flight_data, binary_formats_both_ways)
 {
     static const int formats[] = {TARN__V1__DATA_FORMAT__PARQUET, TARN__V1__DATA_FORMAT__ARROW};
