@@ -43,11 +43,18 @@ static struct tarn_status *unknown_option(const struct tarn_cli_args *args, stru
                            text, nearest);
 }
 
-static void give(struct tarn_cli_args *args, const struct tarn_cli_option *option,
-                 const char *value)
+/* Of two values one would silently not count. Switches say the same thing twice. */
+static struct tarn_status *give(struct tarn_cli_args *args, const struct tarn_cli_option *option,
+                                const char *value)
 {
+    for (size_t i = 0; i < args->given_count && value != NULL && !option->many; i++)
+        if (args->given[i].option == option)
+            return tarn_status_new(TARN_INVALID_ARGUMENT,
+                                   "--%s is given twice: \"%.100s\" and \"%.100s\"", option->name,
+                                   args->given[i].value, value);
     TARN_GROW(args->given, args->given_count, args->given_capacity);
     args->given[args->given_count++] = (struct tarn_cli_given){option, value};
+    return TARN_OK;
 }
 
 /* `*at` is the option's place in argv, and the last one it used when this returns. */
@@ -58,8 +65,7 @@ static struct tarn_status *take_value(struct tarn_cli_args *args,
     if (option->value == NULL) {
         if (attached != NULL)
             return tarn_status_new(TARN_INVALID_ARGUMENT, "--%s takes no value", option->name);
-        give(args, option, NULL);
-        return TARN_OK;
+        return give(args, option, NULL);
     }
     if (attached == NULL) {
         if (*at + 1 >= argc)
@@ -67,8 +73,7 @@ static struct tarn_status *take_value(struct tarn_cli_args *args,
                                    option->name, option->name, option->value);
         attached = argv[++*at];
     }
-    give(args, option, attached);
-    return TARN_OK;
+    return give(args, option, attached);
 }
 
 static struct tarn_status *parse_long(struct tarn_cli_args *args, int argc, char *const *argv,
@@ -96,7 +101,7 @@ static struct tarn_status *parse_letters(struct tarn_cli_args *args, int argc, c
         if (option == NULL)
             return tarn_status_new(TARN_INVALID_ARGUMENT, "unknown option -%.30s", letter);
         if (option->value == NULL) {
-            give(args, option, NULL);
+            TARN_TRY(give(args, option, NULL));
             continue;
         }
         const char *attached = letter[1] == '\0' ? NULL : letter + 1 + (letter[1] == '=');

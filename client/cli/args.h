@@ -3,7 +3,7 @@
  *
  * Shape    options may stand anywhere: "--limit 5", "--limit=5", "-o json", "-ojson", "-o=json". What
  *          follows an option that takes a value is that value, whatever it begins with. "--" ends
- *          options; "-" alone is a word. An option given twice counts last, unless it is `many`.
+ *          options; "-" alone is a word. An option with a value is given once, unless it is `many`.
  * Memory   values and words are borrowed from argv.
  * Errors   INVALID_ARGUMENT names the option, with the nearest known one.
  */

@@ -46,6 +46,7 @@ static struct tarn_status *delimiter(struct tarn_cli *cli, const struct tarn_cli
 {
     const char *text = tarn_cli_args_text(&cli->args, "delimiter");
     size_t tab_count = 0;
+    bool given = text != NULL;
 
     for (size_t i = 0; i < count; i++)
         tab_count += sources[i].tabs;
@@ -56,8 +57,8 @@ static struct tarn_status *delimiter(struct tarn_cli *cli, const struct tarn_cli
         text = tab_count > 0 ? "\t" : "";
     if (strcmp(text, "\\t") == 0 || strcasecmp(text, "tab") == 0)
         text = "\t";
-    if (strlen(text) > 1 || (text[0] != '\0' && strchr("\"\r\n", text[0]) != NULL) ||
-        (uint8_t)text[0] >= 0x80)
+    if ((given && text[0] == '\0') || strlen(text) > 1 ||
+        (text[0] != '\0' && strchr("\"\r\n", text[0]) != NULL) || (uint8_t)text[0] >= 0x80)
         return tarn_cli_usage(cli, "--delimiter \"%.20s\": expected one ASCII character", text);
     *out = tarn_cli_bytes_str(text);
     return TARN_OK;

@@ -71,15 +71,18 @@ TARN_TEST(cli_args, the_word_behind_an_option_is_its_value)
     expect_str(args.words[0], "--full");
 }
 
-TARN_TEST(cli_args, the_last_one_counts_and_many_are_kept)
+TARN_TEST(cli_args, one_value_is_given_once_and_many_are_kept)
 {
     TARN_OWN(tarn_cli_args_drop) struct tarn_cli_args args = {0};
     size_t cursor = 0;
-    expect_ok(PARSE(&args, "--option", "a=1", "--limit=1", "--limit=2", "--option=b=2=3"));
-    expect_str(tarn_cli_args_text(&args, "limit"), "2");
+    expect_ok(PARSE(&args, "--option", "a=1", "--limit=1", "--option=b=2=3", "--full", "--full"));
+    expect_str(tarn_cli_args_text(&args, "limit"), "1");
     expect_str(tarn_cli_args_next(&args, "option", &cursor), "a=1");
     expect_str(tarn_cli_args_next(&args, "option", &cursor), "b=2=3");
     expect_null(tarn_cli_args_next(&args, "option", &cursor));
+    tarn_cli_args_drop(&args);
+    expect_status(PARSE(&args, "--limit=1", "--limit", "2"), TARN_INVALID_ARGUMENT,
+                  "--limit is given twice: \"1\" and \"2\"");
 }
 
 TARN_TEST(cli_args, names_what_is_wrong)

@@ -397,6 +397,19 @@ TARN_TEST(cli_load, a_refusal_while_sending_is_the_server_s_word)
                         "--skip-bad N\n");
 }
 
+TARN_TEST(cli_load, what_is_given_and_says_nothing_is_an_error)
+{
+    SERVE;
+    const char *path = tarn_arena_printf(t->arena, "%s/x.csv", tarn_test_dir(t));
+    tarn_test_write_file(path, tarn_slice_str("a\n"));
+    struct run run = fake_run(t, &fake, "load", "a.b", path, "--delimiter", "", NULL);
+    expect_int(run.code, 2);
+    expect_contains(run.err, "--delimiter \"\": expected one ASCII character");
+    run = fake_run(t, &fake, "load", "a.b", path, "--mode=append", "--mode=upsert", NULL);
+    expect_int(run.code, 2);
+    expect_contains(run.err, "--mode is given twice: \"append\" and \"upsert\"");
+}
+
 TARN_TEST(cli_load, files_are_looked_at_before_anything_is_sent)
 {
     SERVE;
