@@ -279,12 +279,24 @@ static void unpack_rest(struct unpacker *u, int flags, struct tarn_manifest_entr
         f->write_column_sequences = take_longs(u, &f->write_column_sequence_count);
 }
 
-static bool names_fit(const struct tarn_data_file *f)
+static struct tarn_status *check_name(struct tarn_slice name)
 {
-    bool fine = tarn_format__is_file_name(f->name);
+    if (tarn_format__is_file_name(name))
+        return TARN_OK;
+    struct tarn_slice shown = tarn_slice_of(name.data, TARN_MIN(name.size, (size_t)100));
+    return tarn_status_new(
+        TARN_MANIFEST_MALFORMED,
+        "a packed entry names the file '%.*s': no folders, control characters or "
+        "more than 1024 bytes are allowed",
+        TARN_SLICE_ARG(shown));
+}
+
+static struct tarn_status *check_names(const struct tarn_data_file *f)
+{
+    TARN_TRY(check_name(f->name));
     for (size_t i = 0; i < f->extra_file_count; i++)
-        fine = fine && tarn_format__is_file_name(f->extra_files[i]);
-    return fine;
+        TARN_TRY(check_name(f->extra_files[i]));
+    return TARN_OK;
 }
 
 struct tarn_status *tarn_manifest_entry_unpack(struct tarn_slice bytes, struct tarn_arena *arena,
@@ -298,8 +310,9 @@ struct tarn_status *tarn_manifest_entry_unpack(struct tarn_slice bytes, struct t
     struct tarn_manifest_entry entry = {0};
     unpack_numbers(&u, &entry);
     unpack_rest(&u, bytes.data[1], &entry);
-    if (u.failed || u.cursor != u.end || !names_fit(&entry.file))
+    if (u.failed || u.cursor != u.end)
         return tarn_status_new(TARN_MANIFEST_MALFORMED, "a packed entry is damaged");
+    TARN_TRY(check_names(&entry.file));
     *out = entry;
     return TARN_OK;
 }

@@ -359,6 +359,14 @@ TARN_TEST(manifest, packed_entries_are_the_same_entries)
     tarn_buf_add_byte(&packed, 0);
     expect_status(tarn_manifest_entry_unpack(tarn_buf_slice(&packed), t->arena, &back),
                   TARN_MANIFEST_MALFORMED, "damaged");
+    struct tarn_slice extra = tarn_slice_str("a/b");
+    struct tarn_manifest_entry named = back;
+    TARN_OWN(tarn_buf_drop) struct tarn_buf bad = {0};
+    named.file.extra_files = &extra;
+    named.file.extra_file_count = 1;
+    tarn_manifest_entry_pack(&named, true, &bad);
+    expect_status(tarn_manifest_entry_unpack(tarn_buf_slice(&bad), t->arena, &back),
+                  TARN_MANIFEST_MALFORMED, "names the file 'a/b'");
     packed.data[0] = 2;
     expect_status(tarn_manifest_entry_unpack(tarn_buf_slice(&packed), t->arena, &back),
                   TARN_MANIFEST_MALFORMED, "version");
