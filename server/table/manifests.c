@@ -49,11 +49,24 @@ static struct tarn_status *put_new(struct tarn_op *op, struct tarn_table *table,
     return TARN_OK;
 }
 
+/* Fields of a newer version can't be written again: what has them is carried on unread or not at all. */
+static struct tarn_status *refuse_unknown(const struct tarn_table *table, const char *what,
+                                          struct tarn_slice name)
+{
+    return tarn_status_new(TARN_UNSUPPORTED_FEATURE,
+                           "table %s: the record of %s %.*s has fields that this version of Tarn "
+                           "does not know and would lose",
+                           tarn_table_name(table), what, TARN_SLICE_ARG(name));
+}
+
 static struct tarn_status *write_one(struct tarn_op *op, struct tarn_table *table,
                                      const struct tarn_manifest_entry *entries, size_t count,
                                      struct tarn_manifest_file *file, struct tarn_written *written)
 {
     const struct tarn_table_view *view = &table->view->view;
+    for (size_t i = 0; i < count; i++)
+        if (entries[i].file.unknown)
+            return refuse_unknown(table, "file", entries[i].file.name);
     uint8_t sync[16];
     tarn_random_bytes(sync, sizeof sync);
     TARN_OWN(tarn_buf_drop) struct tarn_buf bytes = {0};
@@ -89,6 +102,9 @@ struct tarn_status *tarn_table__write_list(struct tarn_op *op, struct tarn_table
                                            struct tarn_written *written)
 {
     const struct tarn_table_view *view = &table->view->view;
+    for (size_t i = 0; i < count; i++)
+        if (files[i].unknown)
+            return refuse_unknown(table, "manifest", files[i].name);
     uint8_t sync[16];
     tarn_random_bytes(sync, sizeof sync);
     TARN_OWN(tarn_buf_drop) struct tarn_buf bytes = {0};
