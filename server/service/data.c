@@ -119,6 +119,15 @@ static void remove_files(struct tarn_service *service, const struct tarn_ingest 
              tarn_log_quote(&op, ingest->description.name), count - left, left);
 }
 
+/* The table is gone from where the worker wrote: so are the folders that it made there. */
+static void prune_place(struct tarn_service *service, const struct tarn_ingest *ingest)
+{
+    TARN_OWN(tarn_op_fini) struct tarn_op op;
+    tarn_op_init(&op);
+    struct tarn_status *s = tarn_store_prune(service->store, &op, ingest->description.path);
+    tarn_log_status(&op, TARN_WARN, "ingest.folder_left", s);
+}
+
 static struct tarn_status *check_entries(const struct tarn_manifest_entry *entries, size_t count)
 {
     for (size_t i = 0; i < count; i++)
@@ -174,6 +183,8 @@ struct tarn_status *tarn_service_ingest_commit(struct tarn_op *op, struct tarn_s
         s = tarn_table_commit(op, ingest->table, &commit, &result);
     if (s != TARN_OK && tarn_status_reason(s) != TARN_OUTCOME_UNKNOWN)
         remove_files(service, ingest, entries, count);
+    if (tarn_status_reason(s) == TARN_TABLE_NOT_FOUND)
+        prune_place(service, ingest);
     TARN_TRY(s);
     /* repeated: the same identity landed while this load ran. Whether these files are part of that
      * snapshot is not worth a guess: they stay, and orphan removal finds out. */

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -97,6 +98,52 @@ def killed_while_compacting():
     check(tarn.scan("b.big") == rows, "rows changed")
     tarn.tarn("compact", "b.big", "--full", "--wait")
     check(tarn.scan("b.big") == rows, "rows changed by the compaction")
+
+
+def renamed_while_loading():
+    tarn.tarn("table", "create", "b.moving", "--columns", "id BIGINT NOT NULL", "--primary-key", "id")
+    old = tarn.folder("b.moving")
+    job = tarn.popen("load", "b.moving", "-", "--format", "jsonl", stdin=subprocess.PIPE)
+    job.stdin.write(b'{"id": 1}\n')
+    job.stdin.flush()
+    time.sleep(0.3)
+    tarn.tarn("table", "rename", "b.moving", "b.moved")
+    out, err = job.communicate(b'{"id": 2}\n', 60)
+    equal(job.returncode, 1, "the load's status")
+    one_line(error_line(err.decode().strip()), "b.moving was renamed to b.moved")
+    check(not os.path.exists(old), "folders are left where the table was")
+    equal(snapshots(tarn, "b.moved"), 0, "snapshots")
+
+
+def gone_while_compacting():
+    """By other hands: the daemon isn't told."""
+    tarn.tarn("table", "create", "b.gone", "--columns", "id BIGINT NOT NULL", "--primary-key", "id")
+    for _ in range(3):
+        tarn.tarn("load", "b.gone", lab.write("one.jsonl", '{"id": 1}\n'))
+    workers = tarn.workers()
+    for w in workers:
+        kill(w, signal.SIGSTOP)
+    job = tarn.popen("compact", "b.gone", "--full", "--wait")
+    wait_until("the task is there", lambda: tarn.lines("jobs", "--table", "b.gone"))
+    shutil.rmtree(tarn.folder("b.gone"))
+    for w in workers:
+        kill(w, signal.SIGCONT)
+    _, err = job.communicate(timeout=60)
+    equal(job.returncode, 1, "the compaction's status")
+    one_line(error_line(err.decode().strip()), "b.gone", "no longer there")
+
+
+def silent_worker():
+    """A worker that hangs is missed after about three leases, also while its poll is open."""
+    d = lab.daemon("silent", **{"worker.lease": "1 s"}).start()
+    workers = d.workers()
+    for w in workers:
+        kill(w, signal.SIGSTOP)
+    wait_until("the worker is gone", lambda: "worker.gone" in d.said(), 10)
+    for w in workers:
+        kill(w, signal.SIGCONT)
+    wait_until("it registers again", d.workers_registered)
+    d.stop()
 
 
 def no_worker():
@@ -432,6 +479,9 @@ def main():
     lab.run("worker killed while loading", killed_while_loading)
     lab.run("worker killed while scanning", killed_while_scanning)
     lab.run("worker killed while compacting", killed_while_compacting)
+    lab.run("renamed while loading", renamed_while_loading)
+    lab.run("gone while compacting", gone_while_compacting)
+    lab.run("silent worker", silent_worker)
     lab.run("no worker", no_worker)
     lab.run("broken data files", broken_data_file)
     lab.run("broken snapshot file", broken_metadata)
