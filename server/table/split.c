@@ -14,6 +14,16 @@ struct key_order {
     size_t count;
 };
 
+static struct key_order key_order_of(struct tarn_op *op, const struct tarn_schema *schema)
+{
+    int *columns;
+    struct key_order k = {.count = tarn_schema_trimmed_key_columns(schema, op->arena, &columns)};
+    k.types = tarn_arena_calloc(op->arena, k.count + 1, sizeof *k.types);
+    for (size_t i = 0; i < k.count; i++)
+        k.types[i] = schema->fields[columns[i]].type;
+    return k;
+}
+
 static int compare(const struct key_order *k, const struct tarn_value *a,
                    const struct tarn_value *b)
 {
@@ -30,6 +40,15 @@ static int by_range(const void *a, const void *b, void *arg)
     const struct ranged *left = a, *right = b;
     int c = compare(arg, left->min, right->min);
     return c != 0 ? c : compare(arg, left->max, right->max);
+}
+
+static int by_arrival(const void *a, const void *b, void *arg)
+{
+    const struct tarn_plan_file *left = &((const struct ranged *)a)->file;
+    const struct tarn_plan_file *right = &((const struct ranged *)b)->file;
+    if (left->added_by != right->added_by)
+        return left->added_by < right->added_by ? -1 : 1;
+    return by_range(a, b, arg);
 }
 
 static struct tarn_status *decode_ranges(struct tarn_op *op, const struct key_order *k,
@@ -54,11 +73,7 @@ struct tarn_status *tarn_table__sections(struct tarn_op *op, const struct tarn_s
                                          struct tarn_plan_file *files, size_t count,
                                          int *section_of, int *section_count)
 {
-    int *columns;
-    struct key_order k = {.count = tarn_schema_trimmed_key_columns(schema, op->arena, &columns)};
-    k.types = tarn_arena_calloc(op->arena, k.count + 1, sizeof *k.types);
-    for (size_t i = 0; i < k.count; i++)
-        k.types[i] = schema->fields[columns[i]].type;
+    struct key_order k = key_order_of(op, schema);
     struct ranged *list;
     TARN_TRY(decode_ranges(op, &k, files, count, &list));
     qsort_r(list, count, sizeof *list, by_range, &k);
@@ -74,6 +89,19 @@ struct tarn_status *tarn_table__sections(struct tarn_op *op, const struct tarn_s
         }
         section_of[i] = *section_count - 1;
     }
+    return TARN_OK;
+}
+
+/* In the order of Paimon's manifests: as they came, and what came at once by key, as a compaction writes it. */
+static struct tarn_status *sort_by_arrival(struct tarn_op *op, const struct tarn_schema *schema,
+                                           struct tarn_plan_file *files, size_t count)
+{
+    struct key_order k = key_order_of(op, schema);
+    struct ranged *list;
+    TARN_TRY(decode_ranges(op, &k, files, count, &list));
+    qsort_r(list, count, sizeof *list, by_arrival, &k);
+    for (size_t i = 0; i < count; i++)
+        files[i] = list[i].file;
     return TARN_OK;
 }
 
@@ -124,11 +152,12 @@ static bool has_deletes(const struct tarn_plan_file *f)
 
 static int by_sequence(const void *a, const void *b)
 {
-    const struct tarn_data_file *left = &((const struct tarn_plan_file *)a)->entry.file;
-    const struct tarn_data_file *right = &((const struct tarn_plan_file *)b)->entry.file;
-    if (left->min_sequence != right->min_sequence)
-        return left->min_sequence < right->min_sequence ? -1 : 1;
-    return tarn_slice_compare(left->name, right->name);
+    const struct tarn_plan_file *left = a, *right = b;
+    if (left->entry.file.min_sequence != right->entry.file.min_sequence)
+        return left->entry.file.min_sequence < right->entry.file.min_sequence ? -1 : 1;
+    if (left->added_by != right->added_by)
+        return left->added_by < right->added_by ? -1 : 1;
+    return tarn_slice_compare(left->entry.file.name, right->entry.file.name);
 }
 
 /* All of one level above 0 and nothing deleted: the files can't overlap and are read as they lie. */
@@ -150,6 +179,8 @@ static struct tarn_status *split_bucket(struct packer *p, struct tarn_plan_file 
     if (tarn_schema_is_append(schema) || reads_raw(files, count)) {
         if (tarn_schema_is_append(schema))
             qsort(files, count, sizeof *files, by_sequence);
+        else
+            TARN_TRY(sort_by_arrival(p->op, schema, files, count));
         for (size_t i = 0; i < count; i++)
             pack_item(p, &files[i], 1, &open);
         for (size_t s = first_split; s < p->plan->split_count; s++)

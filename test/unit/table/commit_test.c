@@ -385,6 +385,31 @@ TARN_TEST(plan, splits_keep_overlapping_files_together)
     expect_true(plan.splits[1].raw);
 }
 
+/* As Java packs the files of one level: name 10 lies before name 2, its keys behind. */
+TARN_TEST(plan, splits_of_one_level_are_ranges_of_keys)
+{
+    TARN_OWN(fixture_fini) struct fixture f;
+    fixture_init(&f, t);
+    struct tarn_manifest_entry e[12];
+    for (int i = 0; i < 12; i++) {
+        e[i] = fixture_entry(&f, TARN_ENTRY_ADD, tarn_arena_printf(t->arena, "data-%d", i), 0, 5,
+                             10 * i, 10 * i + 9, 0);
+        e[i].file.size = 40 << 20; /* three fit into a split of 128 MB */
+    }
+    int64_t id;
+    expect_ok(fixture_compact(&f, e, 12, &id));
+    struct tarn_plan_request request = {.version = {NONE, NONE}};
+    struct tarn_plan plan;
+    expect_ok(tarn_table_plan(t->op, f.table, &request, &plan));
+    expect_int(plan.split_count, 4);
+    for (int i = 0; i < 12; i++) {
+        expect_int(plan.splits[i / 3].file_count, 3);
+        expect_true(plan.splits[i / 3].raw);
+        expect_slice(plan.splits[i / 3].files[i % 3].entry.file.name,
+                     tarn_arena_printf(t->arena, "data-%d", i));
+    }
+}
+
 TARN_TEST(plan, time_travel_has_an_answer_for_every_time) /* K47 */
 {
     TARN_OWN(fixture_fini) struct fixture f;
