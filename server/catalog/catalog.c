@@ -187,7 +187,12 @@ static struct tarn_status *adopt_all(struct tarn_op *op, struct tarn_catalog *ca
     for (size_t d = 0; d < database_count; d++) {
         struct tarn_table_info *tables;
         size_t count;
-        TARN_TRY(tarn_catalog_tables(op, catalog, databases[d].name, &tables, &count)); /* adopts */
+        /* Adopts. A folder that can't be looked into costs its own tables, never the others. */
+        struct tarn_status *s =
+            tarn_catalog_tables(op, catalog, databases[d].name, &tables, &count);
+        if (s != TARN_OK)
+            s = tarn_status_wrap(s, "database %.*s", TARN_SLICE_ARG(databases[d].name));
+        tarn_log_status(op, TARN_WARN, "catalog.database_unreadable", s);
     }
     return TARN_OK;
 }

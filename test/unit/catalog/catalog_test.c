@@ -169,6 +169,29 @@ TARN_TEST(catalog, fences_a_table_that_was_dropped_and_made_again) /* K53 */
                   "no longer there");
 }
 
+TARN_TEST(catalog, starts_beside_a_database_it_cannot_look_into)
+{
+    TARN_OWN(house_fini) struct house h;
+    house_init(&h, t);
+    make_database(&h, "db");
+    make_database(&h, "closed");
+    TARN_OWN(tarn_table_drop_ref) struct tarn_table *table = NULL;
+    expect_ok(make_table(&h, "db", "t", &table));
+    tarn_table_drop_ref(&table);
+    close_catalog(&h);
+    struct tarn_store *faulty = tarn_store_faulty_new(h.store), *plain = h.store;
+    struct tarn_fault_rule rule = {
+        .call = "list", .key_part = "closed.db", .fault = TARN_FAULT_FAIL_BEFORE};
+    tarn_store_faulty_add(faulty, &rule);
+    h.store = faulty;
+    open_catalog(&h);
+    expect_int(strlen(uuid_of(&h, "db", "t")), 36);
+    close_catalog(&h);
+    tarn_store_unref(faulty);
+    h.store = plain;
+    open_catalog(&h);
+}
+
 TARN_TEST(catalog, renames_with_the_same_uuid)
 {
     TARN_OWN(house_fini) struct house h;
