@@ -94,14 +94,12 @@ static struct tarn_status *read_identity(struct tarn_op *op, struct tarn_catalog
 {
     TARN_OWN(tarn_buf_drop) struct tarn_buf text = {0};
     TARN_OWN(tarn_json_drop) struct tarn_json *json = NULL;
-    struct tarn_status *s = tarn_store_get(catalog->env->store, op, identity_key(op, path), &text);
-    *found = s == TARN_OK;
-    if (tarn_status_reason(s) == TARN_OBJECT_NOT_FOUND) {
-        tarn_status_free(s);
-        return TARN_OK;
-    }
+    struct tarn_status *s =
+        tarn_store_find(catalog->env->store, op, identity_key(op, path), found, &text);
     if (s != TARN_OK)
         return tarn_status_wrap(s, "%s/" TARN_TABLE_FILE, path);
+    if (!*found)
+        return TARN_OK;
     s = tarn_json_parse(tarn_buf_slice(&text), &json);
     if (s != TARN_OK)
         return identity_damaged(path, s);

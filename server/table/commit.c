@@ -71,18 +71,15 @@ static int64_t record_delta(const struct part *part)
     return sum;
 }
 
-static struct tarn_status *inherited_statistics(struct tarn_table *table, struct tarn_slice *out)
+/* Statistics are of the schema they were made under; a later schema drops them. */
+static struct tarn_slice inherited_statistics(const struct tarn_table *table)
 {
-    /* Statistics are of the schema they were made under; a later schema drops them. */
     const struct tarn_snapshot *last = &table->head->snapshot;
-    *out = table->head->id != 0 && last->schema_id == table->view->view.schema.id
-               ? last->statistics
-               : tarn_slice_str(NULL);
-    return TARN_OK;
+    bool fit = table->head->id != 0 && last->schema_id == table->view->view.schema.id;
+    return fit ? last->statistics : tarn_slice_str(NULL);
 }
 
-static struct tarn_status *fill_snapshot(struct tarn_op *op, struct tarn_table *table,
-                                         struct part *part)
+static void fill_snapshot(struct tarn_op *op, struct tarn_table *table, struct part *part)
 {
     const struct tarn_head *head = table->head;
     const struct tarn_snapshot *last = &head->snapshot;
@@ -113,7 +110,7 @@ static struct tarn_status *fill_snapshot(struct tarn_op *op, struct tarn_table *
     s->property_count = part->commit->property_count;
     s->next_row_id =
         head->id == 0 || last->next_row_id == TARN_SNAPSHOT_NONE ? 0 : last->next_row_id;
-    return inherited_statistics(table, &s->statistics);
+    s->statistics = inherited_statistics(table);
 }
 
 static struct tarn_status *write_manifests(struct tarn_op *op, struct tarn_table *table,
@@ -122,7 +119,7 @@ static struct tarn_status *write_manifests(struct tarn_op *op, struct tarn_table
     struct tarn_manifest_file *base, *delta;
     size_t base_count, delta_count;
     TARN_TRY(tarn_table__head_manifests(op, table, table->head));
-    TARN_TRY(fill_snapshot(op, table, part));
+    fill_snapshot(op, table, part);
     TARN_TRY(tarn_table__merge_base(op, table, table->head, &base, &base_count, &part->written));
     TARN_TRY(tarn_table__write_list(op, table, base, base_count, &part->snapshot.base_list,
                                     &part->snapshot.base_list_size, &part->written));

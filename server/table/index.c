@@ -278,24 +278,23 @@ static struct tarn_status *write_batch(struct index_batch *b)
     return s;
 }
 
-static struct tarn_status *add_snapshot(struct index_batch *b, const struct tarn_snapshot *snapshot,
-                                        struct tarn_slice json,
-                                        const struct tarn_manifest_entry *entries, size_t count)
+/* The entries of a delta, in order. One that deletes what isn't live: index and table disagree. */
+static struct tarn_status *batch_entries(struct index_batch *b, int64_t snapshot_id,
+                                         const struct tarn_manifest_entry *entries, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         bool found = true;
         if (entries[i].kind == TARN_ENTRY_ADD)
-            batch_add(b, &entries[i], snapshot->id);
+            batch_add(b, &entries[i], snapshot_id);
         else
-            TARN_TRY(batch_remove(b, &entries[i], snapshot->id, &found));
+            TARN_TRY(batch_remove(b, &entries[i], snapshot_id, &found));
         if (!found)
             return tarn_status_new(TARN_MANIFEST_MALFORMED,
                                    "table %s: snapshot %" PRId64 " deletes %.*s, which is not live",
-                                   b->table->name, snapshot->id,
+                                   b->table->name, snapshot_id,
                                    TARN_SLICE_ARG(entries[i].file.name));
     }
-    batch_snapshot(b, snapshot, json);
-    return write_batch(b);
+    return TARN_OK;
 }
 
 struct tarn_status *tarn_table__index_add(struct tarn_op *op, struct tarn_table *table,
@@ -305,7 +304,9 @@ struct tarn_status *tarn_table__index_add(struct tarn_op *op, struct tarn_table 
 {
     TARN_OWN(index_batch_fini) struct index_batch b;
     index_batch_init(&b, table);
-    return add_snapshot(&b, snapshot, json, entries, count);
+    TARN_TRY(batch_entries(&b, snapshot->id, entries, count));
+    batch_snapshot(&b, snapshot, json);
+    return write_batch(&b);
 }
 
 struct tarn_status *tarn_table__indexed_id(struct tarn_table *table, int64_t *id,
@@ -424,18 +425,7 @@ static struct tarn_status *index_next(struct tarn_op *op, struct tarn_table *tab
         struct tarn_manifest_entry *entries;
         size_t count;
         TARN_TRY(tarn_table__read_manifest(op, table, files[i].name, arena, &entries, &count));
-        for (size_t e = 0; e < count; e++) {
-            bool present = true;
-            if (entries[e].kind == TARN_ENTRY_ADD)
-                batch_add(&b, &entries[e], id);
-            else
-                TARN_TRY(batch_remove(&b, &entries[e], id, &present));
-            if (!present)
-                return tarn_status_new(TARN_MANIFEST_MALFORMED,
-                                       "table %s: snapshot %" PRId64
-                                       " deletes %.*s, which is not live",
-                                       table->name, id, TARN_SLICE_ARG(entries[e].file.name));
-        }
+        TARN_TRY(batch_entries(&b, id, entries, count));
     }
     batch_snapshot(&b, &snapshot, json);
     return write_batch(&b);
