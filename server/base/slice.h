@@ -54,4 +54,8 @@ static inline bool tarn_slice_starts_with(struct tarn_slice s, struct tarn_slice
            (prefix.size == 0 || memcmp(s.data, prefix.data, prefix.size) == 0);
 }
 
+struct tarn_pair { /* of a list of options, properties, headers */
+    struct tarn_slice key, value;
+};
+
 #endif

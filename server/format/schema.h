@@ -12,10 +12,6 @@
 
 #include "format/type.h"
 
-struct tarn_pair {
-    struct tarn_slice key, value;
-};
-
 struct tarn_schema {
     int32_t version;
     int64_t id;

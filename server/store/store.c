@@ -238,6 +238,44 @@ struct tarn_status *tarn_store_put(struct tarn_store *s, struct tarn_op *op, con
     return s->ops->put(s->self, op, key, body);
 }
 
+struct tarn_status *tarn_store_put_hint(struct tarn_store *s, struct tarn_op *op, const char *key,
+                                        struct tarn_slice body)
+{
+    TARN_TRY(admit(op, key, false));
+    return s->ops->put_hint != NULL ? s->ops->put_hint(s->self, op, key, body)
+                                    : s->ops->put(s->self, op, key, body);
+}
+
+static struct tarn_status *put_new(struct tarn_store *s, struct tarn_op *op,
+                                   const struct tarn_new_object *object)
+{
+    struct tarn_store_writer *writer;
+    TARN_TRY(tarn_store_writer_open(s, op, object->key, &writer));
+    struct tarn_status *status = tarn_store_writer_append(writer, op, object->body);
+    if (status != TARN_OK) {
+        tarn_store_writer_abort(writer);
+        return status;
+    }
+    return tarn_store_writer_finish(writer, op);
+}
+
+struct tarn_status *tarn_store_put_many(struct tarn_store *s, struct tarn_op *op,
+                                        const struct tarn_new_object *objects, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        TARN_TRY(admit(op, objects[i].key, false));
+    if (s->ops->put_many != NULL)
+        return s->ops->put_many(s->self, op, objects, count);
+    for (size_t i = 0; i < count; i++)
+        TARN_TRY(put_new(s, op, &objects[i]));
+    return TARN_OK;
+}
+
+bool tarn_store_is_remote(const struct tarn_store *s)
+{
+    return s->ops->remote;
+}
+
 struct tarn_status *tarn_store_put_if_absent(struct tarn_store *s, struct tarn_op *op,
                                              const char *key, struct tarn_slice body, bool *created)
 {

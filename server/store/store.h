@@ -29,6 +29,11 @@ struct tarn_object {
     bool is_folder; /* of a list with delimiter: a common prefix, key without the slash */
 };
 
+struct tarn_new_object {
+    const char *key;
+    struct tarn_slice body;
+};
+
 /* One driver. Documented here, held by test/unit/store/conformance: every driver passes it. */
 struct tarn_store_ops {
     const char *scheme; /* "file", "memory", "faulty" */
@@ -37,9 +42,18 @@ struct tarn_store_ops {
                                struct tarn_buf *out);
     struct tarn_status *(*stat)(void *self, struct tarn_op *op, const char *key, bool *found,
                                 struct tarn_object *out);
-    /* Replaces or creates; durable when it returns. For hints and objects of ours only. */
+    /* A call is a round trip: callers overlap what they can. */
+    bool remote;
+    /* Replaces or creates; durable when it returns. For objects of ours only. */
     struct tarn_status *(*put)(void *self, struct tarn_op *op, const char *key,
                                struct tarn_slice body);
+    /* As put, but a crash may bring back what was there before. For hints. NULL: put. */
+    struct tarn_status *(*put_hint)(void *self, struct tarn_op *op, const char *key,
+                                    struct tarn_slice body);
+    /* Creates objects under names that nobody else uses, all at once: for the time of one. Durable when
+     * it returns; after an error any of them may be there. NULL: create, append and finish, one by one. */
+    struct tarn_status *(*put_many)(void *self, struct tarn_op *op,
+                                    const struct tarn_new_object *objects, size_t count);
     /* Creates `key` unless it exists; *created false means somebody else's is there. Never
      * overwrites. Whichever it is, it is durable when it returns. */
     struct tarn_status *(*put_if_absent)(void *self, struct tarn_op *op, const char *key,
@@ -99,6 +113,12 @@ TARN_MUST struct tarn_status *tarn_store_stat(struct tarn_store *s, struct tarn_
                                               struct tarn_object *out /* may be NULL */);
 TARN_MUST struct tarn_status *tarn_store_put(struct tarn_store *s, struct tarn_op *op,
                                              const char *key, struct tarn_slice body);
+TARN_MUST struct tarn_status *tarn_store_put_hint(struct tarn_store *s, struct tarn_op *op,
+                                                  const char *key, struct tarn_slice body);
+TARN_MUST struct tarn_status *tarn_store_put_many(struct tarn_store *s, struct tarn_op *op,
+                                                  const struct tarn_new_object *objects,
+                                                  size_t count);
+bool tarn_store_is_remote(const struct tarn_store *s);
 TARN_MUST struct tarn_status *tarn_store_put_if_absent(struct tarn_store *s, struct tarn_op *op,
                                                        const char *key, struct tarn_slice body,
                                                        bool *created);
