@@ -388,8 +388,8 @@ static struct tarn_status *commit_result(struct tarn_op *op, struct tarn_table *
         .user = tarn_slice_str(COMPACTION_USER),
         .identifier = TARN_COMMIT_IDENTIFIER_BATCH,
         .watermark = TARN_SNAPSHOT_NONE,
-        .compact = report->entries,
-        .compact_count = report->entry_count,
+        .compact.entries = report->entries,
+        .compact.count = report->entry_count,
         .check_files = true,
     };
     struct tarn_commit_result result;

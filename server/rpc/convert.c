@@ -21,7 +21,7 @@ struct tarn_page tarn_rpc__page(const Tarn__V1__Page *page)
 
 struct tarn_status *tarn_rpc__version(const Tarn__V1__Version *version, struct tarn_version *out)
 {
-    *out = (struct tarn_version){TARN_SNAPSHOT_NONE, TARN_SNAPSHOT_NONE};
+    *out = TARN_VERSION_LATEST;
     if (version == NULL)
         return TARN_OK;
     if (version->at_case == TARN__V1__VERSION__AT_SNAPSHOT_ID) {
@@ -32,6 +32,12 @@ struct tarn_status *tarn_rpc__version(const Tarn__V1__Version *version, struct t
         out->time_ms = version->time_ms;
         if (version->time_ms < 0)
             return tarn_status_new(TARN_INVALID_ARGUMENT, "version.time_ms is negative");
+    } else if (version->at_case == TARN__V1__VERSION__AT_TAG) {
+        out->tag = tarn_slice_str(version->tag);
+        if (out->tag.size == 0)
+            return tarn_status_new(TARN_INVALID_ARGUMENT, "version.tag is empty");
+    } else if (version->at_case == TARN__V1__VERSION__AT_WATERMARK) {
+        out->watermark = version->watermark;
     }
     return TARN_OK;
 }

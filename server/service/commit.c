@@ -145,8 +145,8 @@ static struct tarn_status *check_entries(struct checker *c, const struct tarn_ma
 
 static bool deletes(const struct tarn_commit *commit)
 {
-    for (size_t i = 0; i < commit->append_count; i++)
-        if (commit->append[i].kind == TARN_ENTRY_DELETE)
+    for (size_t i = 0; i < commit->append.count; i++)
+        if (commit->append.entries[i].kind == TARN_ENTRY_DELETE)
             return true;
     return false;
 }
@@ -177,15 +177,15 @@ struct tarn_status *tarn_service_commit(struct tarn_op *op, struct tarn_service 
     TARN_TRY(tarn_service__table(op, service, ref, TARN_ACTION_WRITE, &table));
     TARN_TRY(tarn_table_look(op, table, &view));
     TARN_TRY(tarn_options_check_write(&view->options));
-    if (commit->append_count + commit->compact_count > TARN_COMMIT_ENTRIES_MAX)
+    if (commit->append.count + commit->compact.count > TARN_COMMIT_ENTRIES_MAX)
         return tarn_status_new(TARN_TOO_LARGE, "%zu entries in one commit, at most %d",
-                               commit->append_count + commit->compact_count,
+                               commit->append.count + commit->compact.count,
                                TARN_COMMIT_ENTRIES_MAX);
     TARN_TRY(check_identity(op, commit));
     struct checker c = {.op = op, .table = table, .view = view};
     c.partition_types = tarn_partition_types(&view->schema, op->arena);
-    TARN_TRY(check_entries(&c, &commit->append, commit->append_count));
-    TARN_TRY(check_entries(&c, &commit->compact, commit->compact_count));
+    TARN_TRY(check_entries(&c, &commit->append.entries, commit->append.count));
+    TARN_TRY(check_entries(&c, &commit->compact.entries, commit->compact.count));
     commit->kind = deletes(commit) ? TARN_COMMIT_OVERWRITE : TARN_COMMIT_APPEND;
     commit->check_files = true;
     return tarn_table_commit(op, table, commit, out);

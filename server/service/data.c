@@ -44,9 +44,12 @@ static struct tarn_status *begin(struct tarn_op *op, struct tarn_service *servic
                                  struct tarn_ingest *ingest)
 {
     struct tarn_table *table = ingest->table;
+    struct tarn_commit_fate fate = {0};
     if (ingest->identifier != TARN_COMMIT_IDENTIFIER_BATCH)
-        TARN_TRY(tarn_table_find_commit(op, table, ingest->user, ingest->identifier,
-                                        TARN_COMMIT_APPEND, &ingest->repeated_snapshot_id));
+        TARN_TRY(tarn_table_find_commit(op, table, ingest->user, ingest->identifier, 0,
+                                        TARN_SNAPSHOT_NONE, &fate));
+    if (fate.state == TARN_COMMIT_LANDED)
+        ingest->repeated_snapshot_id = fate.append_snapshot_id;
     if (ingest->repeated_snapshot_id != 0)
         return TARN_OK;
     TARN_TRY(tarn_service__describe(op, service, table, &ingest->view->schema, NULL, 0,
@@ -173,8 +176,8 @@ struct tarn_status *tarn_service_ingest_commit(struct tarn_op *op, struct tarn_s
         .identifier = ingest->identifier,
         .watermark = TARN_SNAPSHOT_NONE,
         .kind = TARN_COMMIT_APPEND,
-        .append = entries,
-        .append_count = count,
+        .append.entries = entries,
+        .append.count = count,
         .check_files = true,
     };
     struct tarn_commit_result result;

@@ -514,13 +514,13 @@ static struct tarn_status *commit_one(struct tarn_op *op, struct tarn_table *tab
     TARN_TRY(tarn_table__check_here(table));
     TARN_TRY(settle(op, table));
     bool repeated = false, compact_repeated = false;
-    if (commit->append_count > 0 || commit->compact_count == 0)
-        TARN_TRY(commit_part(op, table, pending, commit->kind, commit->append, commit->append_count,
+    if (commit->append.count > 0 || commit->compact.count == 0)
+        TARN_TRY(commit_part(op, table, pending, commit->kind, commit->append.entries, commit->append.count,
                              &result->append_snapshot_id, &repeated));
-    if (commit->compact_count > 0) {
+    if (commit->compact.count > 0) {
         struct tarn_status *s =
-            commit_part(op, table, pending, TARN_COMMIT_COMPACT, commit->compact,
-                        commit->compact_count, &result->compact_snapshot_id, &compact_repeated);
+            commit_part(op, table, pending, TARN_COMMIT_COMPACT, commit->compact.entries,
+                        commit->compact.count, &result->compact_snapshot_id, &compact_repeated);
         if (s != TARN_OK && result->append_snapshot_id != 0)
             s = tarn_status_wrap(s,
                                  "the rows landed in snapshot %" PRId64 ", their compaction didn't",
@@ -569,9 +569,9 @@ struct tarn_status *tarn_table_commit(struct tarn_op *op, struct tarn_table *tab
                                       const struct tarn_commit *commit,
                                       struct tarn_commit_result *out)
 {
-    if (commit->append_count + commit->compact_count > TARN_COMMIT_ENTRIES_MAX)
+    if (commit->append.count + commit->compact.count > TARN_COMMIT_ENTRIES_MAX)
         return tarn_status_new(TARN_TOO_LARGE, "a commit of %zu files; at most %d",
-                               commit->append_count + commit->compact_count,
+                               commit->append.count + commit->compact.count,
                                TARN_COMMIT_ENTRIES_MAX);
     if (commit->user.size == 0)
         return tarn_status_new(TARN_INVALID_ARGUMENT, "a commit needs a user");

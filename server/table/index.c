@@ -610,11 +610,20 @@ struct tarn_status *tarn_table__receipt_find(struct tarn_table *table, struct ta
 
 struct tarn_status *tarn_table_find_commit(struct tarn_op *op, struct tarn_table *table,
                                            struct tarn_slice user, int64_t identifier,
-                                           enum tarn_commit_kind kind, int64_t *snapshot_id)
+                                           uint64_t content, int64_t since,
+                                           struct tarn_commit_fate *out)
 {
+    (void)op, (void)content, (void)since;
     TARN_TRY(tarn_table__check_here(table));
     int64_t last;
-    return tarn_table__receipt_find(table, user, identifier, kind, snapshot_id, &last);
+    *out = (struct tarn_commit_fate){.state = TARN_COMMIT_NOT_KNOWN};
+    TARN_TRY(tarn_table__receipt_find(table, user, identifier, TARN_COMMIT_APPEND,
+                                      &out->append_snapshot_id, &last));
+    TARN_TRY(tarn_table__receipt_find(table, user, identifier, TARN_COMMIT_COMPACT,
+                                      &out->compact_snapshot_id, &last));
+    if (out->append_snapshot_id != 0 || out->compact_snapshot_id != 0)
+        out->state = TARN_COMMIT_LANDED;
+    return TARN_OK;
 }
 
 /* --- sequence numbers --- */

@@ -29,6 +29,8 @@ struct tarn_table_env { /* shared by all tables; outlives them */
     struct tarn_state *state;
     struct tarn_exec *exec;
     int64_t foreign_check_ms;
+    int64_t receipts_retain_ms; /* of identities whose snapshots expired */
+    int64_t min_interval_ms;    /* between two group snapshots of a table */
     int commit_retries;
     /* Called after each commit and adoption, in the table's mailbox; must not wait. May be NULL. */
     void (*committed)(void *arg, struct tarn_table *table, int64_t snapshot_id);
@@ -76,10 +78,14 @@ TARN_MUST struct tarn_status *tarn_table_put_schema(struct tarn_op *op, struct t
                                                     const struct tarn_schema *next);
 
 /* --- versions --- */
-struct tarn_version {
+struct tarn_version { /* TARN_VERSION_LATEST; at most one member says something */
     int64_t snapshot_id;
-    int64_t time_ms;
-}; /* both TARN_SNAPSHOT_NONE: the latest */
+    int64_t time_ms;       /* the last snapshot committed at or before it */
+    int64_t watermark;     /* the first snapshot whose watermark is at least this */
+    struct tarn_slice tag; /* absent: none */
+};
+#define TARN_VERSION_LATEST                                                                        \
+    ((struct tarn_version){TARN_SNAPSHOT_NONE, TARN_SNAPSHOT_NONE, TARN_SNAPSHOT_NONE, {NULL, 0}})
 TARN_MUST struct tarn_status *tarn_table_snapshot(struct tarn_op *op, struct tarn_table *table,
                                                   struct tarn_version version,
                                                   bool *found, /* false: no snapshot yet */
@@ -96,32 +102,93 @@ TARN_MUST struct tarn_status *tarn_table_manifests(struct tarn_op *op, struct ta
                                                    size_t *delta_count);
 
 /* --- commit --- */
+enum tarn_overwrite {
+    TARN_OVERWRITE_NONE,       /* what is deleted is named */
+    TARN_OVERWRITE_TABLE,      /* everything */
+    TARN_OVERWRITE_PARTITIONS, /* those that match one of `partitions` */
+    TARN_OVERWRITE_DYNAMIC     /* those that the new files are of */
+};
+struct tarn_partition_spec {         /* one value a partition column; absent: any */
+    const struct tarn_slice *values; /* as text, in the schema's order of partition columns */
+    const bool *is_null;
+    const bool *is_set;
+};
+struct tarn_commit_part {                      /* one snapshot's worth */
+    const struct tarn_manifest_entry *entries; /* ADDs and DELETEs, in order */
+    size_t count;
+    const struct tarn_manifest_entry *changelog; /* ADDs */
+    size_t changelog_count;
+    const struct tarn_index_change *index;
+    size_t index_count;
+};
+struct tarn_index_change {
+    enum tarn_entry_kind kind;
+    struct tarn_index_file file;
+};
 struct tarn_commit {
     struct tarn_slice user;
-    int64_t identifier; /* TARN_COMMIT_IDENTIFIER_BATCH: a batch */
-    int64_t watermark;  /* TARN_SNAPSHOT_NONE: none */
+    int64_t
+        identifier; /* TARN_COMMIT_IDENTIFIER_BATCH: a batch, whose identity is (user, what it brings) */
+    int64_t watermark; /* TARN_SNAPSHOT_NONE: none */
     const struct tarn_pair *properties;
     size_t property_count;
-    enum tarn_commit_kind kind; /* of the append part: APPEND or OVERWRITE */
-    const struct tarn_manifest_entry *append;
-    size_t append_count;
-    const struct tarn_manifest_entry *compact;
-    size_t compact_count; /* DELETEs and ADDs: a COMPACT snapshot */
-    bool check_files;     /* look that every ADD exists in the store first */
+    struct tarn_slice operation; /* "WRITE", "TRUNCATE", …; absent: not said */
+    enum tarn_commit_kind kind;  /* of the append part: APPEND, OVERWRITE or ANALYZE */
+    struct tarn_commit_part append, compact;
+    enum tarn_overwrite
+        overwrite; /* not NONE: kind is OVERWRITE; the DELETEs are found at commit */
+    const struct tarn_partition_spec *partitions;
+    size_t partition_count;
+    struct tarn_slice statistics; /* ANALYZE: name of the file in statistics/ */
+    int64_t
+        base_snapshot_id; /* what the request was made from; TARN_SNAPSHOT_NONE: not said. Decides INDEX_STALE */
+    bool force_empty; /* a snapshot even if there is nothing in it */
+    bool check_files; /* look that every ADD exists in the store first */
 };
 struct tarn_commit_result {
-    int64_t append_snapshot_id, compact_snapshot_id; /* 0: there was no such part */
-    bool repeated;                                   /* it had landed before */
+    int64_t append_snapshot_id,
+        compact_snapshot_id; /* 0: there was no such part, or nothing in it */
+    bool repeated;           /* it had landed before */
+    int64_t
+        sequence_overlap_count; /* new files that don't start above their bucket's largest number */
 };
-/* Returns when the snapshot is durable, or refused, or unknown. Steps 1-7 of docs/architecture.md. */
+/* Returns when the snapshot is durable, or refused, or unknown. Steps 1-7 of docs/architecture.md.
+ * COMMIT_CONFLICT, BUCKET_MISMATCH, INDEX_STALE, COMMIT_IDENTIFIER_STALE, SEQUENCE_OVERLAP, OUTCOME_UNKNOWN. */
 TARN_MUST struct tarn_status *tarn_table_commit(struct tarn_op *op, struct tarn_table *table,
                                                 const struct tarn_commit *commit,
                                                 struct tarn_commit_result *out);
-/* Did (user, identifier, kind) land? *snapshot_id 0: not that we know. */
+
+enum tarn_commit_state {
+    TARN_COMMIT_LANDED,
+    TARN_COMMIT_REFUSED,
+    TARN_COMMIT_OPEN, /* queued, or its outcome not settled yet */
+    TARN_COMMIT_ROLLED_BACK,
+    TARN_COMMIT_NOT_KNOWN,    /* any more: it may have landed below the horizon */
+    TARN_COMMIT_NOT_COMMITTED /* and it can't land any more unless it is sent again */
+};
+struct tarn_commit_fate {
+    enum tarn_commit_state state;
+    int64_t append_snapshot_id,
+        compact_snapshot_id;     /* LANDED, ROLLED_BACK; 0: no such part, or not landed */
+    enum tarn_reason reason;     /* REFUSED */
+    const char *message;         /* REFUSED: why; in the op's arena */
+    int64_t horizon_snapshot_id; /* NOT_KNOWN: identities are known from this snapshot on */
+};
+/* What became of (user, identifier)? Settles an attempt whose outcome is unknown first, so it may write.
+ * since: the writer began at this snapshot, and can't have landed before; TARN_SNAPSHOT_NONE: not said.
+ * content: of a batch identity, tarn_commit_content; 0: any that this user committed last. */
 TARN_MUST struct tarn_status *tarn_table_find_commit(struct tarn_op *op, struct tarn_table *table,
                                                      struct tarn_slice user, int64_t identifier,
-                                                     enum tarn_commit_kind kind,
-                                                     int64_t *snapshot_id);
+                                                     uint64_t content, int64_t since,
+                                                     struct tarn_commit_fate *out);
+/* Which batch it is: a hash of the names of what it brings and removes. Never 0. */
+uint64_t tarn_commit_content(const struct tarn_commit *commit);
+/* Paimon's rule: keep[i] is false for every identifier up to the last one that the user landed. */
+TARN_MUST struct tarn_status *tarn_table_filter_committed(struct tarn_op *op,
+                                                          struct tarn_table *table,
+                                                          struct tarn_slice user,
+                                                          const int64_t *identifiers, size_t count,
+                                                          bool *keep, int64_t *last_identifier);
 /* `count` sequence numbers of a bucket, above everything live or handed out before. */
 TARN_MUST struct tarn_status *tarn_table_reserve_sequences(struct tarn_op *op,
                                                            struct tarn_table *table,

@@ -361,7 +361,7 @@ static void *read_on(void *arg)
         TARN_OWN(tarn_op_fini) struct tarn_op op;
         TARN_OWN(tarn_table_drop_ref) struct tarn_table *table = NULL;
         tarn_op_init(&op);
-        struct tarn_plan_request request = {.version = {TARN_SNAPSHOT_NONE, TARN_SNAPSHOT_NONE}};
+        struct tarn_plan_request request = {.version = TARN_VERSION_LATEST};
         struct tarn_plan plan;
         struct tarn_status *s = tarn_catalog_table_by_uuid(&op, r->h->catalog, r->uuid, &table);
         if (s == TARN_OK)

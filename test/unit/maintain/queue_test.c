@@ -112,8 +112,8 @@ static void load(struct house *h, int count)
         struct tarn_commit commit = {.user = S("u"),
                                      .identifier = h->file_count++,
                                      .watermark = TARN_SNAPSHOT_NONE,
-                                     .append = &e,
-                                     .append_count = 1};
+                                     .append.entries = &e,
+                                     .append.count = 1};
         struct tarn_commit_result result;
         expect_ok(tarn_table_commit(h->t->op, h->table, &commit, &result));
     }
@@ -273,8 +273,8 @@ TARN_TEST(queue, a_result_whose_inputs_are_gone_changes_nothing) /* K04 */
                                .identifier = 100,
                                .watermark = TARN_SNAPSHOT_NONE,
                                .kind = TARN_COMMIT_OVERWRITE,
-                               .append = gone,
-                               .append_count = 2};
+                               .append.entries = gone,
+                               .append.count = 2};
     struct tarn_commit_result result;
     expect_ok(tarn_table_commit(t->op, h.table, &drop, &result));
     int64_t snapshot;

@@ -261,8 +261,8 @@ static void *write_many(void *arg)
         struct tarn_commit c = {.user = tarn_slice_str(user),
                                 .identifier = i,
                                 .watermark = TARN_SNAPSHOT_NONE,
-                                .append = &w->entries[i],
-                                .append_count = 1};
+                                .append.entries = &w->entries[i],
+                                .append.count = 1};
         struct tarn_commit_result result;
         struct tarn_status *s = tarn_table_commit(&op, w->f->table, &c, &result);
         w->failed |= s != TARN_OK;

@@ -94,7 +94,7 @@ static struct tarn_status *commit(struct fixture *f, const struct tarn_commit *c
 {
     struct tarn_commit_result result;
     struct tarn_status *s = tarn_table_commit(f->t->op, f->table, c, &result);
-    *snapshot_id = c->compact_count > 0 ? result.compact_snapshot_id : result.append_snapshot_id;
+    *snapshot_id = c->compact.count > 0 ? result.compact_snapshot_id : result.append_snapshot_id;
     return s;
 }
 
@@ -106,8 +106,8 @@ struct tarn_status *fixture_append(struct fixture *f, const char *user, int64_t 
                             .identifier = identifier,
                             .watermark = TARN_SNAPSHOT_NONE,
                             .kind = TARN_COMMIT_APPEND,
-                            .append = entries,
-                            .append_count = count};
+                            .append.entries = entries,
+                            .append.count = count};
     return commit(f, &c, snapshot_id);
 }
 
@@ -117,8 +117,8 @@ struct tarn_status *fixture_compact(struct fixture *f, const struct tarn_manifes
     struct tarn_commit c = {.user = tarn_slice_str("compactor"),
                             .identifier = TARN_COMMIT_IDENTIFIER_BATCH,
                             .watermark = TARN_SNAPSHOT_NONE,
-                            .compact = entries,
-                            .compact_count = count};
+                            .compact.entries = entries,
+                            .compact.count = count};
     return commit(f, &c, snapshot_id);
 }
 

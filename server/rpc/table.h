@@ -1,0 +1,19 @@
+/* table - what the files of TableService share. */
+#ifndef TARN_RPC_TABLE_H
+#define TARN_RPC_TABLE_H
+
+#include "rpc/internal.h"
+#include "tarn/v1/table.pb-c.h"
+
+/* --- messages, built in the op's arena (data_file.c, table.c) --- */
+Tarn__V1__DataFile *tarn_rpc__put_file(struct tarn_op *op, const struct tarn_data_file *file);
+struct tarn_data_file tarn_rpc__take_file(struct tarn_op *op, const Tarn__V1__DataFile *in);
+Tarn__V1__Snapshot *tarn_rpc__put_snapshot(struct tarn_op *op, const struct tarn_snapshot *s);
+
+/* --- methods that have a file of their own --- */
+TARN_MUST struct tarn_status *tarn_rpc__commit(struct tarn_op *op, struct tarn_service *service,
+                                               const void *request, void *response);
+TARN_MUST struct tarn_status *tarn_rpc__plan(struct tarn_op *op, struct tarn_rpc *rpc,
+                                             struct tarn_call *call);
+
+#endif
