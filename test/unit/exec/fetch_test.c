@@ -231,6 +231,7 @@ TARN_TEST(fetch, what_surely_did_not_arrive_says_so)
     expect_status(status, TARN_STORE_UNAVAILABLE, "PUT http://127.0.0.1:");
     expect_false(answer.sent);
     expect_int(answer.status, 0);
+    tarn_buf_drop(&body);
     server_stop(&server);
 }
 
@@ -249,6 +250,7 @@ TARN_TEST(fetch, a_broken_answer_is_none_and_leaves_no_bytes)
         expect_int(answer.status, 0);
         expect_int(body.size, 0);
     }
+    tarn_buf_drop(&body);
     server_stop(&server);
 }
 
@@ -302,6 +304,7 @@ TARN_TEST(fetch, endless_headers_are_refused)
     server_start(&server, &(struct tarn_fetch_options){0}, answers, 1);
     expect_status(ask(t, &server, "GET", NULL, &body, &answer), TARN_STORE_UNAVAILABLE, "headers");
     tarn_buf_drop(&large);
+    tarn_buf_drop(&body);
     server_stop(&server);
 }
 
@@ -317,6 +320,7 @@ TARN_TEST(fetch, a_header_with_a_line_break_is_refused)
     expect_status(tarn_fetch(server.fetch, t->op, &request, &body, &answer), TARN_INVALID_ARGUMENT,
                   "line break");
     expect_false(answer.sent);
+    tarn_buf_drop(&body);
     server_stop(&server);
 }
 
@@ -328,6 +332,7 @@ TARN_TEST(fetch, no_byte_for_too_long_ends_a_request)
     server_start(&server, &(struct tarn_fetch_options){.idle_timeout_ms = 120}, NULL, 0);
     expect_status(ask(t, &server, "PUT", "x", &body, &answer), TARN_STORE_UNAVAILABLE, "no byte");
     expect_true(answer.sent);
+    tarn_buf_drop(&body);
     server_stop(&server);
 }
 
@@ -356,6 +361,7 @@ TARN_TEST(fetch, the_ops_end_ends_a_request)
     struct tarn_status *status = ask(t, &server, "PUT", "x", &body, &answer);
     pthread_join(canceller, NULL);
     expect_status(status, TARN_CANCELLED, "");
+    tarn_buf_drop(&body);
     server_stop(&server);
 }
 
