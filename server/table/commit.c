@@ -31,7 +31,7 @@ struct part {
     struct tarn_buf json;
     struct tarn_manifest_file *manifests; /* base ++ delta of the new snapshot */
     size_t manifest_count;
-    struct tarn_written written;
+    struct tarn_objects objects;
     struct tarn_arena *arena; /* of the new head */
 };
 
@@ -120,13 +120,13 @@ static struct tarn_status *write_manifests(struct tarn_op *op, struct tarn_table
     size_t base_count, delta_count;
     TARN_TRY(tarn_table__head_manifests(op, table, table->head));
     fill_snapshot(op, table, part);
-    TARN_TRY(tarn_table__merge_base(op, table, table->head, &base, &base_count, &part->written));
-    TARN_TRY(tarn_table__write_list(op, table, base, base_count, &part->snapshot.base_list,
-                                    &part->snapshot.base_list_size, &part->written));
-    TARN_TRY(tarn_table__write_manifests(op, table, part->entries, part->count, &delta,
-                                         &delta_count, &part->written));
-    TARN_TRY(tarn_table__write_list(op, table, delta, delta_count, &part->snapshot.delta_list,
-                                    &part->snapshot.delta_list_size, &part->written));
+    TARN_TRY(tarn_table__merge_base(op, table, table->head, &base, &base_count, &part->objects));
+    TARN_TRY(tarn_table__encode_list(op, table, base, base_count, &part->snapshot.base_list,
+                                     &part->snapshot.base_list_size, &part->objects));
+    TARN_TRY(tarn_table__encode_manifests(op, table, part->entries, part->count, &delta,
+                                          &delta_count, &part->objects));
+    TARN_TRY(tarn_table__encode_list(op, table, delta, delta_count, &part->snapshot.delta_list,
+                                     &part->snapshot.delta_list_size, &part->objects));
     part->manifest_count = base_count + delta_count;
     part->manifests =
         tarn_arena_calloc(op->arena, part->manifest_count + 1, sizeof *part->manifests);
@@ -135,7 +135,7 @@ static struct tarn_status *write_manifests(struct tarn_op *op, struct tarn_table
     if (delta_count > 0)
         memcpy(part->manifests + base_count, delta, delta_count * sizeof *delta);
     tarn_snapshot_encode(&part->snapshot, &part->json);
-    return TARN_OK;
+    return tarn_table__put_objects(op, table, &part->objects);
 }
 
 /* --- step 6: the claim --- */
@@ -362,8 +362,9 @@ static struct tarn_status *advance_head(struct tarn_table *table, struct part *p
 static struct tarn_status *publish(struct tarn_op *op, struct tarn_table *table, struct part *part)
 {
     /* From here the commit has happened: what fails below is caught up by the next look, never told as failure. */
-    struct tarn_status *s = tarn_table__index_add(
-        op, table, &part->snapshot, tarn_buf_slice(&part->json), part->entries, part->count);
+    struct tarn_status *s =
+        tarn_table__index_add(op, table, &part->snapshot, tarn_buf_slice(&part->json),
+                              &(struct tarn_delta){.entries = part->entries, .count = part->count});
     if (s == TARN_OK)
         s = advance_head(table, part);
     if (s == TARN_OK)
@@ -471,14 +472,14 @@ static struct tarn_status *attempt_part(struct tarn_op *op, struct tarn_table *t
         s = claim_snapshot(op, table, part, &claim);
     if (s != TARN_OK) {
         if (!table->attempt.open) /* else the files may be part of a snapshot: they stay (I2) */
-            tarn_table__remove_written(op, table, &part->written);
+            tarn_table__remove_objects(op, table, &part->objects);
         return s;
     }
     if (claim == CLAIM_MADE) { /* I1: visible from here on */
         *snapshot_id = part->snapshot.id;
         return publish(op, table, part);
     }
-    tarn_table__remove_written(op, table, &part->written);
+    tarn_table__remove_objects(op, table, &part->objects);
     *again = true;
     return tarn_table__refresh(op, table);
 }
@@ -515,8 +516,8 @@ static struct tarn_status *commit_one(struct tarn_op *op, struct tarn_table *tab
     TARN_TRY(settle(op, table));
     bool repeated = false, compact_repeated = false;
     if (commit->append.count > 0 || commit->compact.count == 0)
-        TARN_TRY(commit_part(op, table, pending, commit->kind, commit->append.entries, commit->append.count,
-                             &result->append_snapshot_id, &repeated));
+        TARN_TRY(commit_part(op, table, pending, commit->kind, commit->append.entries,
+                             commit->append.count, &result->append_snapshot_id, &repeated));
     if (commit->compact.count > 0) {
         struct tarn_status *s =
             commit_part(op, table, pending, TARN_COMMIT_COMPACT, commit->compact.entries,

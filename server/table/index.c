@@ -299,12 +299,11 @@ static struct tarn_status *batch_entries(struct index_batch *b, int64_t snapshot
 
 struct tarn_status *tarn_table__index_add(struct tarn_op *op, struct tarn_table *table,
                                           const struct tarn_snapshot *snapshot,
-                                          struct tarn_slice json,
-                                          const struct tarn_manifest_entry *entries, size_t count)
+                                          struct tarn_slice json, const struct tarn_delta *delta)
 {
     TARN_OWN(index_batch_fini) struct index_batch b;
     index_batch_init(&b, table);
-    TARN_TRY(batch_entries(&b, snapshot->id, entries, count));
+    TARN_TRY(batch_entries(&b, snapshot->id, delta->entries, delta->count));
     batch_snapshot(&b, snapshot, json);
     return write_batch(&b);
 }

@@ -129,12 +129,17 @@ void tarn_table__bucket_prefix(const char *uuid, struct tarn_slice partition, co
 TARN_MUST struct tarn_status *tarn_table__index_catch_up(struct tarn_op *op,
                                                          struct tarn_table *table,
                                                          struct tarn_range range);
-/* One snapshot on top of the indexed one; entries are its delta in order. */
+struct tarn_delta { /* what one snapshot says, in order */
+    const struct tarn_manifest_entry *entries;
+    size_t count;
+    const struct tarn_manifest_entry *changelog; /* ADDs */
+    size_t changelog_count;
+};
+/* One snapshot on top of the indexed one. */
 TARN_MUST struct tarn_status *tarn_table__index_add(struct tarn_op *op, struct tarn_table *table,
                                                     const struct tarn_snapshot *snapshot,
                                                     struct tarn_slice json,
-                                                    const struct tarn_manifest_entry *entries,
-                                                    size_t count);
+                                                    const struct tarn_delta *delta);
 /* Snapshots below `earliest` were expired: forgets what only they saw. */
 TARN_MUST struct tarn_status *tarn_table__index_forget_below(struct tarn_op *op,
                                                              struct tarn_table *table,
@@ -183,25 +188,86 @@ TARN_MUST struct tarn_status *tarn_table__check_conflicts(struct tarn_op *op,
                                                           size_t *count);
 
 /* --- writing manifests (manifests.c) --- */
-struct tarn_written { /* names of what an attempt wrote, so that a dead one can be removed */
-    struct tarn_slice *keys;
+/* Objects of the manifest folder in the making: encoded one by one, then put all at once. Keys and bodies lie in the
+ * op's arena. */
+struct tarn_objects {
+    struct tarn_new_object *list;
     size_t count, capacity;
 };
-TARN_MUST struct tarn_status *tarn_table__write_manifests(
+TARN_MUST struct tarn_status *tarn_table__put_objects(struct tarn_op *op, struct tarn_table *table,
+                                                      const struct tarn_objects *objects);
+/* Removes what a dead attempt put. */
+void tarn_table__remove_objects(struct tarn_op *op, struct tarn_table *table,
+                                const struct tarn_objects *objects);
+/* A new object named "<kind>-<uuid>-0" with these bytes (copied). */
+struct tarn_slice tarn_table__add_object(struct tarn_op *op, struct tarn_table *table,
+                                         const char *kind, struct tarn_slice bytes,
+                                         struct tarn_objects *objects);
+TARN_MUST struct tarn_status *tarn_table__encode_manifests(
     struct tarn_op *op, struct tarn_table *table, const struct tarn_manifest_entry *entries,
     size_t count, struct tarn_manifest_file **files, size_t *file_count,
-    struct tarn_written *written);
-TARN_MUST struct tarn_status *tarn_table__write_list(struct tarn_op *op, struct tarn_table *table,
-                                                     const struct tarn_manifest_file *files,
-                                                     size_t count, struct tarn_slice *name,
-                                                     int64_t *size, struct tarn_written *written);
+    struct tarn_objects *objects);
+TARN_MUST struct tarn_status *tarn_table__encode_list(struct tarn_op *op, struct tarn_table *table,
+                                                      const struct tarn_manifest_file *files,
+                                                      size_t count, struct tarn_slice *name,
+                                                      int64_t *size, struct tarn_objects *objects);
+
 /* base(N) ++ delta(N), small ones merged by Paimon's thresholds (docs/format.md, "Manifest merging"). */
 TARN_MUST struct tarn_status *tarn_table__merge_base(struct tarn_op *op, struct tarn_table *table,
                                                      const struct tarn_head *head,
                                                      struct tarn_manifest_file **files,
-                                                     size_t *count, struct tarn_written *written);
-void tarn_table__remove_written(struct tarn_op *op, struct tarn_table *table,
-                                const struct tarn_written *written);
+                                                     size_t *count, struct tarn_objects *objects);
+
+/* --- what only the committer knows (finish.c) --- */
+/* The DELETEs of an overwrite: the live files of what is overwritten, in front of `entries`. Found anew in each
+ * attempt. *index_out likewise: DELETEs of the index files of what is overwritten, in front of `index`. Files of
+ * buckets below 0 stay unless the table is postponed (docs/format.md, "Overwrite"). */
+TARN_MUST struct tarn_status *tarn_table__resolve_overwrite(struct tarn_op *op,
+                                                            struct tarn_table *table,
+                                                            const struct tarn_head *head,
+                                                            const struct tarn_commit *commit,
+                                                            struct tarn_commit_part *out);
+/* Stamps entries with what depends on the snapshot: row ids, sequence numbers. `entries` is the attempt's own copy;
+ * snapshot has its id, schema and the next_row_id of its predecessor, which is advanced; `last` is the predecessor
+ * (NULL: none), for properties that are carried on. */
+TARN_MUST struct tarn_status *tarn_table__stamp(struct tarn_op *op, struct tarn_table *table,
+                                                const struct tarn_snapshot *last,
+                                                struct tarn_snapshot *snapshot,
+                                                struct tarn_manifest_entry *entries, size_t count);
+/* New level-0 files of primary-key buckets that don't start above the largest sequence number live there. With
+ * tarn.sequence-overlap = refuse: SEQUENCE_OVERLAP where there are any. */
+TARN_MUST struct tarn_status *tarn_table__check_sequences(struct tarn_op *op,
+                                                          struct tarn_table *table,
+                                                          const struct tarn_manifest_entry *entries,
+                                                          size_t count, int64_t *overlap_count);
+
+/* --- index files (indexes.c) --- */
+/* Are the index files of the request made from what is there now? INDEX_STALE. base: of the request, or NONE. */
+TARN_MUST struct tarn_status *tarn_table__check_indexes(struct tarn_op *op,
+                                                        struct tarn_table *table,
+                                                        const struct tarn_head *head,
+                                                        const struct tarn_index_change *changes,
+                                                        size_t count, int64_t base_snapshot_id);
+/* The index manifest on top of `previous` (absent: none): a new object in `objects`, or previous itself where
+ * nothing changes; absent where nothing is left. */
+TARN_MUST struct tarn_status *tarn_table__combine_indexes(
+    struct tarn_op *op, struct tarn_table *table, struct tarn_slice previous,
+    const struct tarn_index_change *changes, size_t count, struct tarn_objects *objects,
+    struct tarn_slice *name);
+
+/* --- manifests are merged beside the commits (merge_manifests.c) ---
+ * A merge reads manifests of a head and writes what they become; a later commit puts its result in their place. */
+/* In the mailbox, after a snapshot was published: starts one in the pool where thresholds say so and none runs. */
+void tarn_table__merge_consider(struct tarn_table *table);
+/* Puts a finished merge's result in the place of what it merged, where all of that is still in `files` (changed in
+ * place; never grows). *used: it was; the attempt's snapshot will name its files. */
+void tarn_table__merge_apply(struct tarn_table *table, struct tarn_manifest_file *files,
+                             size_t *count, bool *used);
+/* The snapshot that used it was published (landed), or surely wasn't: then it waits for the next. Nothing is
+ * removed while an attempt is open. */
+void tarn_table__merge_settle(struct tarn_op *op, struct tarn_table *table, bool landed);
+/* Waits for a running one and removes what nobody used. Before the table is freed. */
+void tarn_table__merge_end(struct tarn_table *table);
 
 /* --- sections of a bucket's files (split.c) --- */
 TARN_MUST struct tarn_status *tarn_table__make_splits(struct tarn_op *op,

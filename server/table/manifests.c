@@ -2,54 +2,44 @@
 
 /*
  * Writing manifests and manifest lists, and merging small manifests by Paimon's thresholds. What an
- * attempt wrote is remembered by key, so that a dead attempt's files can be removed again.
+ * attempt writes is kept in one list: it is put at once, and a dead attempt's files can be removed again.
  */
 
-static void remember(struct tarn_op *op, struct tarn_written *written, const char *key)
+struct tarn_slice tarn_table__add_object(struct tarn_op *op, struct tarn_table *table,
+                                         const char *kind, struct tarn_slice bytes,
+                                         struct tarn_objects *objects)
 {
-    if (written->count == written->capacity) {
-        size_t capacity = written->capacity == 0 ? 8 : written->capacity * 2;
-        struct tarn_slice *keys = tarn_arena_calloc(op->arena, capacity, sizeof *keys);
-        if (written->count > 0)
-            memcpy(keys, written->keys, written->count * sizeof *keys);
-        written->keys = keys;
-        written->capacity = capacity;
+    if (objects->count == objects->capacity) {
+        size_t capacity = objects->capacity == 0 ? 8 : objects->capacity * 2;
+        struct tarn_new_object *list = tarn_arena_calloc(op->arena, capacity, sizeof *list);
+        if (objects->count > 0)
+            memcpy(list, objects->list, objects->count * sizeof *list);
+        objects->list = list;
+        objects->capacity = capacity;
     }
-    written->keys[written->count++] = tarn_slice_str(key);
-}
-
-void tarn_table__remove_written(struct tarn_op *op, struct tarn_table *table,
-                                const struct tarn_written *written)
-{
-    for (size_t i = 0; i < written->count; i++)
-        tarn_log_status(
-            op, TARN_WARN, "table.left_behind",
-            tarn_store_remove(table->env->store, op, (const char *)written->keys[i].data));
-}
-
-/* Writes bytes as a new object of the manifest folder; the random name can't be taken. */
-static struct tarn_status *put_new(struct tarn_op *op, struct tarn_table *table, const char *kind,
-                                   struct tarn_slice bytes, struct tarn_slice *name,
-                                   struct tarn_written *written)
-{
-    char uuid[TARN_UUID_SIZE];
+    char uuid[TARN_UUID_SIZE]; /* nobody else can have this name */
     tarn_uuid_random(uuid);
-    char *text = tarn_arena_printf(op->arena, "%s-%s-0", kind, uuid);
-    const char *key = tarn_table__key(op, table, "manifest/%s", text);
-    remember(op, written, key);
-    struct tarn_store_writer *writer;
-    TARN_TRY(tarn_store_writer_open(table->env->store, op, key, &writer));
-    struct tarn_status *s = tarn_store_writer_append(writer, op, bytes);
-    if (s != TARN_OK) {
-        tarn_store_writer_abort(writer);
-        return s;
-    }
-    TARN_TRY(tarn_store_writer_finish(writer, op));
-    *name = tarn_slice_str(text);
-    return TARN_OK;
+    char *name = tarn_arena_printf(op->arena, "%s-%s-0", kind, uuid);
+    objects->list[objects->count++] = (struct tarn_new_object){
+        tarn_table__key(op, table, "manifest/%s", name), tarn_arena_copy(op->arena, bytes)};
+    return tarn_slice_str(name);
 }
 
-/* Fields of a newer version can't be written again: what has them is carried on unread or not at all. */
+struct tarn_status *tarn_table__put_objects(struct tarn_op *op, struct tarn_table *table,
+                                            const struct tarn_objects *objects)
+{
+    return tarn_store_put_many(table->env->store, op, objects->list, objects->count);
+}
+
+void tarn_table__remove_objects(struct tarn_op *op, struct tarn_table *table,
+                                const struct tarn_objects *objects)
+{
+    for (size_t i = 0; i < objects->count; i++)
+        tarn_log_status(op, TARN_WARN, "table.left_behind",
+                        tarn_store_remove(table->env->store, op, objects->list[i].key));
+}
+
+/* Fields of a newer version can't be objects again: what has them is carried on unread or not at all. */
 static struct tarn_status *refuse_unknown(const struct tarn_table *table, const char *what,
                                           struct tarn_slice name)
 {
@@ -59,9 +49,9 @@ static struct tarn_status *refuse_unknown(const struct tarn_table *table, const 
                            tarn_table_name(table), what, TARN_SLICE_ARG(name));
 }
 
-static struct tarn_status *write_one(struct tarn_op *op, struct tarn_table *table,
-                                     const struct tarn_manifest_entry *entries, size_t count,
-                                     struct tarn_manifest_file *file, struct tarn_written *written)
+static struct tarn_status *encode_one(struct tarn_op *op, struct tarn_table *table,
+                                      const struct tarn_manifest_entry *entries, size_t count,
+                                      struct tarn_manifest_file *file, struct tarn_objects *objects)
 {
     const struct tarn_table_view *view = &table->view->view;
     for (size_t i = 0; i < count; i++)
@@ -75,15 +65,15 @@ static struct tarn_status *write_one(struct tarn_op *op, struct tarn_table *tabl
     TARN_TRY(tarn_manifest_summarize(entries, count, tarn_partition_types(&view->schema, op->arena),
                                      view->schema.partition_key_count, view->schema.id, op->arena,
                                      file));
-    TARN_TRY(put_new(op, table, "manifest", tarn_buf_slice(&bytes), &file->name, written));
+    file->name = tarn_table__add_object(op, table, "manifest", tarn_buf_slice(&bytes), objects);
     file->size = (int64_t)bytes.size;
     return TARN_OK;
 }
 
-struct tarn_status *tarn_table__write_manifests(struct tarn_op *op, struct tarn_table *table,
-                                                const struct tarn_manifest_entry *entries,
-                                                size_t count, struct tarn_manifest_file **files,
-                                                size_t *file_count, struct tarn_written *written)
+struct tarn_status *tarn_table__encode_manifests(struct tarn_op *op, struct tarn_table *table,
+                                                 const struct tarn_manifest_entry *entries,
+                                                 size_t count, struct tarn_manifest_file **files,
+                                                 size_t *file_count, struct tarn_objects *objects)
 {
     size_t n = (count + TARN_MANIFEST_ENTRIES_MAX - 1) / TARN_MANIFEST_ENTRIES_MAX;
     *files = tarn_arena_calloc(op->arena, n + 1, sizeof **files);
@@ -91,15 +81,15 @@ struct tarn_status *tarn_table__write_manifests(struct tarn_op *op, struct tarn_
     for (size_t i = 0; i < n; i++) {
         size_t begin = i * TARN_MANIFEST_ENTRIES_MAX;
         size_t size = TARN_MIN((size_t)TARN_MANIFEST_ENTRIES_MAX, count - begin);
-        TARN_TRY(write_one(op, table, entries + begin, size, &(*files)[i], written));
+        TARN_TRY(encode_one(op, table, entries + begin, size, &(*files)[i], objects));
     }
     return TARN_OK;
 }
 
-struct tarn_status *tarn_table__write_list(struct tarn_op *op, struct tarn_table *table,
-                                           const struct tarn_manifest_file *files, size_t count,
-                                           struct tarn_slice *name, int64_t *size,
-                                           struct tarn_written *written)
+struct tarn_status *tarn_table__encode_list(struct tarn_op *op, struct tarn_table *table,
+                                            const struct tarn_manifest_file *files, size_t count,
+                                            struct tarn_slice *name, int64_t *size,
+                                            struct tarn_objects *objects)
 {
     const struct tarn_table_view *view = &table->view->view;
     for (size_t i = 0; i < count; i++)
@@ -111,7 +101,8 @@ struct tarn_status *tarn_table__write_list(struct tarn_op *op, struct tarn_table
     TARN_TRY(tarn_manifest_list_encode(files, count, view->options.manifest_compression,
                                        view->options.zstd_level, sync, &bytes));
     *size = (int64_t)bytes.size;
-    return put_new(op, table, "manifest-list", tarn_buf_slice(&bytes), name, written);
+    *name = tarn_table__add_object(op, table, "manifest-list", tarn_buf_slice(&bytes), objects);
+    return TARN_OK;
 }
 
 /* --- merging (docs/format.md, "Manifest merging") --- */
@@ -155,11 +146,11 @@ static struct tarn_status *merge_manifest(struct tarn_op *op, struct tarn_table 
     return TARN_OK;
 }
 
-/* Appends to `out` what `files` become: one or more new manifests, or themselves where they can't be rewritten. */
+/* Appends to `out` what `files` become: one or more new manifests, or themselves where they can't be reobjects. */
 static struct tarn_status *merge_some(struct tarn_op *op, struct tarn_table *table,
                                       const struct tarn_manifest_file *files, size_t count,
                                       struct tarn_manifest_file *out, size_t *out_count,
-                                      struct tarn_written *written)
+                                      struct tarn_objects *objects)
 {
     TARN_OWN(merger_fini) struct merger m = {NULL, 0, 0, tarn_map_new(), false};
     for (size_t i = 0; i < count; i++) {
@@ -178,7 +169,7 @@ static struct tarn_status *merge_some(struct tarn_op *op, struct tarn_table *tab
     struct tarn_manifest_file *merged;
     size_t merged_count;
     TARN_TRY(
-        tarn_table__write_manifests(op, table, m.entries, kept, &merged, &merged_count, written));
+        tarn_table__encode_manifests(op, table, m.entries, kept, &merged, &merged_count, objects));
     tarn_assert(merged_count <= count);
     if (merged_count > 0)
         memcpy(out + *out_count, merged, merged_count * sizeof *merged);
@@ -196,7 +187,7 @@ static bool must_change(const struct tarn_manifest_file *file, int64_t target)
 static struct tarn_status *merge_full(struct tarn_op *op, struct tarn_table *table,
                                       const struct tarn_manifest_file *in, size_t count,
                                       struct tarn_manifest_file *out, size_t *out_count, bool *done,
-                                      struct tarn_written *written)
+                                      struct tarn_objects *objects)
 {
     const struct tarn_options *options = &table->view->view.options;
     int64_t changing = 0, deletes = 0;
@@ -220,14 +211,14 @@ static struct tarn_status *merge_full(struct tarn_op *op, struct tarn_table *tab
         else
             out[(*out_count)++] = in[i];
     }
-    return merge_some(op, table, some, some_count, out, out_count, written);
+    return merge_some(op, table, some, some_count, out, out_count, objects);
 }
 
 /* Paimon's minor compaction: neighbours are merged once they fill a manifest, or are very many. */
 static struct tarn_status *merge_minor(struct tarn_op *op, struct tarn_table *table,
                                        const struct tarn_manifest_file *in, size_t count,
                                        struct tarn_manifest_file *out, size_t *out_count,
-                                       struct tarn_written *written)
+                                       struct tarn_objects *objects)
 {
     const struct tarn_options *options = &table->view->view.options;
     size_t begin = 0;
@@ -240,12 +231,12 @@ static struct tarn_status *merge_minor(struct tarn_op *op, struct tarn_table *ta
         if (i == begin)
             out[(*out_count)++] = in[i];
         else
-            TARN_TRY(merge_some(op, table, in + begin, i + 1 - begin, out, out_count, written));
+            TARN_TRY(merge_some(op, table, in + begin, i + 1 - begin, out, out_count, objects));
         begin = i + 1;
         size = 0;
     }
     if (count - begin >= (size_t)TARN_MAX(options->manifest_merge_min_count, 2))
-        return merge_some(op, table, in + begin, count - begin, out, out_count, written);
+        return merge_some(op, table, in + begin, count - begin, out, out_count, objects);
     for (; begin < count; begin++)
         out[(*out_count)++] = in[begin];
     return TARN_OK;
@@ -254,13 +245,13 @@ static struct tarn_status *merge_minor(struct tarn_op *op, struct tarn_table *ta
 struct tarn_status *tarn_table__merge_base(struct tarn_op *op, struct tarn_table *table,
                                            const struct tarn_head *head,
                                            struct tarn_manifest_file **files, size_t *count,
-                                           struct tarn_written *written)
+                                           struct tarn_objects *objects)
 {
     *files = tarn_arena_calloc(op->arena, head->manifest_count + 1, sizeof **files);
     bool done;
     TARN_TRY(merge_full(op, table, head->manifests, head->manifest_count, *files, count, &done,
-                        written));
+                        objects));
     return done ? TARN_OK
                 : merge_minor(op, table, head->manifests, head->manifest_count, *files, count,
-                              written);
+                              objects);
 }

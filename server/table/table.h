@@ -84,8 +84,12 @@ struct tarn_version { /* TARN_VERSION_LATEST; at most one member says something 
     int64_t watermark;     /* the first snapshot whose watermark is at least this */
     struct tarn_slice tag; /* absent: none */
 };
-#define TARN_VERSION_LATEST                                                                        \
-    ((struct tarn_version){TARN_SNAPSHOT_NONE, TARN_SNAPSHOT_NONE, TARN_SNAPSHOT_NONE, {NULL, 0}})
+#define TARN_VERSION_NONE .time_ms = TARN_SNAPSHOT_NONE, .watermark = TARN_SNAPSHOT_NONE
+#define TARN_VERSION_ID(id) ((struct tarn_version){.snapshot_id = (id), TARN_VERSION_NONE})
+#define TARN_VERSION_LATEST TARN_VERSION_ID(TARN_SNAPSHOT_NONE)
+#define TARN_VERSION_TIME(at)                                                                      \
+    ((struct tarn_version){                                                                        \
+        .snapshot_id = TARN_SNAPSHOT_NONE, .time_ms = (at), .watermark = TARN_SNAPSHOT_NONE})
 TARN_MUST struct tarn_status *tarn_table_snapshot(struct tarn_op *op, struct tarn_table *table,
                                                   struct tarn_version version,
                                                   bool *found, /* false: no snapshot yet */

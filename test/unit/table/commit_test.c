@@ -352,7 +352,7 @@ TARN_TEST(plan, names_expired_and_unknown_snapshots)
     TARN_OWN(fixture_fini) struct fixture f;
     fixture_init(&f, t);
     compact_a_and_b(&f);
-    struct tarn_plan_request request = {.version = {9, NONE}};
+    struct tarn_plan_request request = {.version = TARN_VERSION_ID(9)};
     struct tarn_plan plan;
     expect_status(tarn_table_plan(t->op, f.table, &request, &plan), TARN_SNAPSHOT_NOT_FOUND,
                   "latest is 3");
@@ -375,7 +375,7 @@ TARN_TEST(plan, splits_keep_overlapping_files_together)
         e[i].file.size = 100 << 20; /* two don't fit into one split of 128 MB */
     int64_t id;
     expect_ok(fixture_append(&f, "u", 1, e, 3, &id));
-    struct tarn_plan_request request = {.version = {NONE, NONE}};
+    struct tarn_plan_request request = {.version = TARN_VERSION_LATEST};
     struct tarn_plan plan;
     expect_ok(tarn_table_plan(t->op, f.table, &request, &plan));
     expect_int(plan.split_count, 2);
@@ -398,7 +398,7 @@ TARN_TEST(plan, splits_of_one_level_are_ranges_of_keys)
     }
     int64_t id;
     expect_ok(fixture_compact(&f, e, 12, &id));
-    struct tarn_plan_request request = {.version = {NONE, NONE}};
+    struct tarn_plan_request request = {.version = TARN_VERSION_LATEST};
     struct tarn_plan plan;
     expect_ok(tarn_table_plan(t->op, f.table, &request, &plan));
     expect_int(plan.split_count, 4);
@@ -423,10 +423,9 @@ TARN_TEST(plan, time_travel_has_an_answer_for_every_time) /* K47 */
     struct tarn_snapshot s;
     bool found;
     for (size_t i = 0; i < TARN_COUNT_OF(cases); i++) {
-        expect_ok(tarn_table_snapshot(t->op, f.table, (struct tarn_version){NONE, cases[i].at},
-                                      &found, &s));
+        expect_ok(tarn_table_snapshot(t->op, f.table, TARN_VERSION_TIME(cases[i].at), &found, &s));
         expect_int(s.id, cases[i].want);
     }
-    expect_status(tarn_table_snapshot(t->op, f.table, (struct tarn_version){NONE, 999}, &found, &s),
+    expect_status(tarn_table_snapshot(t->op, f.table, TARN_VERSION_TIME(999), &found, &s),
                   TARN_NO_SNAPSHOT_AT, "1970-01-01T00:00:01");
 }

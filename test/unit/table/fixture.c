@@ -133,7 +133,7 @@ const char *fixture_files(struct fixture *f, int64_t id, const char *where)
     TARN_OWN(tarn_op_fini) struct tarn_op op;
     tarn_op_init(&op);
     struct tarn_plan_request request = {
-        .version = {id, TARN_SNAPSHOT_NONE}, .where = tarn_slice_str(where), .no_splits = true};
+        .version = TARN_VERSION_ID(id), .where = tarn_slice_str(where), .no_splits = true};
     struct tarn_plan plan;
     expect_ok(tarn_table_plan(&op, f->table, &request, &plan));
     if (plan.file_count > 0)

@@ -84,7 +84,7 @@ TARN_TEST(newer, field_of_a_file_stops_what_would_write_it_anew)
     grow_record(&f, "manifest-foreign-2", "]}}]}");
     TARN_OWN(tarn_op_fini) struct tarn_op op;
     tarn_op_init(&op);
-    struct tarn_plan_request request = {.version = {NONE, NONE}, .no_splits = true};
+    struct tarn_plan_request request = {.version = TARN_VERSION_LATEST, .no_splits = true};
     struct tarn_plan plan;
     expect_ok(tarn_table_plan(&op, f.table, &request, &plan));
     expect_int(plan.file_count, 2);
@@ -118,7 +118,7 @@ TARN_TEST(newer, field_of_a_file_outlives_the_merging_of_manifests)
     fixture_restart(&f, true); /* all is read again from the manifests */
     TARN_OWN(tarn_op_fini) struct tarn_op op;
     tarn_op_init(&op);
-    struct tarn_plan_request request = {.version = {NONE, NONE}, .no_splits = true};
+    struct tarn_plan_request request = {.version = TARN_VERSION_LATEST, .no_splits = true};
     struct tarn_plan plan;
     expect_ok(tarn_table_plan(&op, f.table, &request, &plan));
     expect_int(plan.file_count, 72);
