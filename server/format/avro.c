@@ -261,7 +261,7 @@ static struct tarn_status *skip(struct tarn_avro_reader *r, const struct tarn_av
                                 int depth);
 
 static struct tarn_status *skip_items(struct tarn_avro_reader *r, const struct tarn_avro_node *node,
-                                      int depth, size_t *total)
+                                      int depth)
 {
     int64_t count;
     struct tarn_slice key;
@@ -269,7 +269,6 @@ static struct tarn_status *skip_items(struct tarn_avro_reader *r, const struct t
         TARN_TRY(take_count(r, &count));
         if (count == 0)
             return TARN_OK;
-        *total += (size_t)count;
         for (; count > 0; count--) {
             if (node->kind == TARN_AVRO_MAP)
                 TARN_TRY(take_bytes(r, &key));
@@ -282,7 +281,6 @@ static struct tarn_status *skip(struct tarn_avro_reader *r, const struct tarn_av
                                 int depth)
 {
     int64_t number;
-    size_t count = 0;
     struct tarn_slice bytes;
     if (depth > 2 * TARN_AVRO_DEPTH_MAX)
         return tarn_avro_error(r, "values are nested too deep");
@@ -308,7 +306,7 @@ static struct tarn_status *skip(struct tarn_avro_reader *r, const struct tarn_av
         return take_bytes(r, &bytes);
     case TARN_AVRO_ARRAY:
     case TARN_AVRO_MAP:
-        return skip_items(r, node, depth, &count);
+        return skip_items(r, node, depth);
     case TARN_AVRO_RECORD:
         for (size_t i = 0; i < node->child_count; i++)
             TARN_TRY(skip(r, node->children[i], depth + 1));
@@ -440,14 +438,21 @@ struct tarn_status *tarn_avro_read_longs(struct tarn_avro_reader *r,
     return TARN_OK;
 }
 
-struct tarn_status *tarn_avro_read_count(struct tarn_avro_reader *r,
-                                         const struct tarn_avro_node *node, bool *present,
-                                         size_t *count)
+struct tarn_status *tarn_avro_begin_array(struct tarn_avro_reader *r,
+                                          const struct tarn_avro_node *node,
+                                          const struct tarn_avro_node **item)
 {
-    *count = 0;
     TARN_TRY(begin_array(r, node, &node));
-    *present = node != NULL;
-    return node == NULL ? TARN_OK : skip_items(r, node, 0, count);
+    *item = node == NULL ? NULL : node->children[0];
+    return TARN_OK;
+}
+
+struct tarn_status *tarn_avro_next_items(struct tarn_avro_reader *r, size_t *count)
+{
+    int64_t more = 0;
+    TARN_TRY(take_count(r, &more));
+    *count = (size_t)more;
+    return TARN_OK;
 }
 
 /* ---- names */

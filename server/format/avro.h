@@ -102,10 +102,12 @@ TARN_MUST struct tarn_status *tarn_avro_read_longs(struct tarn_avro_reader *r,
                                                    const struct tarn_avro_node *node,
                                                    int64_t null_value, bool *present,
                                                    const int64_t **out, size_t *count);
-/* Skips an array and says how many items it had. */
-TARN_MUST struct tarn_status *tarn_avro_read_count(struct tarn_avro_reader *r,
-                                                   const struct tarn_avro_node *node, bool *present,
-                                                   size_t *count);
+/* Arrays of anything else: enters one (*item is the schema of its items, a NULL node where the array
+ * is null); then each call says how many items come now, 0 at the end. */
+TARN_MUST struct tarn_status *tarn_avro_begin_array(struct tarn_avro_reader *r,
+                                                    const struct tarn_avro_node *node,
+                                                    const struct tarn_avro_node **item);
+TARN_MUST struct tarn_status *tarn_avro_next_items(struct tarn_avro_reader *r, size_t *count);
 TARN_MUST struct tarn_status *tarn_avro_error(const struct tarn_avro_reader *r, const char *format,
                                               ...) TARN_PRINTF(2, 3);
 

@@ -2,31 +2,17 @@
 
 #include "format/avro.h"
 #include "format/ddl.h"
+#include "format/manifest_internal.h"
 
-#define TARN_MANIFEST_ENTRIES_MAX (4 << 20)
 #define TARN_LIST_VERSION 2
-#define TARN_INDEX_VERSION 1
 
-/* A field of ours: its name in the file and whether a record is nothing without it. Which member of
- * the struct it fills is said by a switch, for the kinds are many and the code is short. */
-struct slot {
-    const char *name;
-    bool required;
-};
-
-#define SLOTS_MAX 24
-
-struct plan { /* how the records of one type are read */
-    const struct tarn_avro_node *record;
-    const int16_t *to; /* writer's field -> slot, -1 for skip */
-};
-
-static struct tarn_status *make_plan(struct tarn_avro_reader *r,
-                                     const struct tarn_avro_node *record, const struct slot *slots,
-                                     size_t count, struct plan *out)
+struct tarn_status *tarn_manifest__plan(struct tarn_avro_reader *r,
+                                        const struct tarn_avro_node *record,
+                                        const struct tarn_manifest__slot *slots, size_t count,
+                                        struct tarn_manifest__plan *out)
 {
-    const char *names[SLOTS_MAX];
-    bool found[SLOTS_MAX] = {false};
+    const char *names[TARN_MANIFEST__SLOTS_MAX];
+    bool found[TARN_MANIFEST__SLOTS_MAX] = {false};
     if (record == NULL)
         return tarn_status_new(TARN_MANIFEST_MALFORMED, "avro.schema lacks a record");
     for (size_t i = 0; i < count; i++)
@@ -51,25 +37,27 @@ static struct tarn_status *name_error(const struct tarn_avro_reader *r, const ch
                            (int)TARN_MIN(text.size, (size_t)80), (const char *)text.data);
 }
 
-static struct tarn_status *range_error(const struct tarn_avro_reader *r, const char *field,
-                                       int64_t value)
+struct tarn_status *tarn_manifest__range_error(const struct tarn_avro_reader *r, const char *field,
+                                               int64_t value)
 {
     return tarn_status_new(TARN_MANIFEST_MALFORMED, "block at byte %zu: %s is %lld", r->block_at,
                            field, (long long)value);
 }
 
-static struct tarn_status *read_name(struct tarn_avro_reader *r, const struct tarn_avro_node *node,
-                                     const char *field, struct tarn_slice *out)
+struct tarn_status *tarn_manifest__read_name(struct tarn_avro_reader *r,
+                                             const struct tarn_avro_node *node, const char *field,
+                                             struct tarn_slice *out)
 {
     TARN_TRY(tarn_avro_read_bytes(r, node, false, out));
     return tarn_format__is_file_name(*out) ? TARN_OK : name_error(r, field, *out);
 }
 
-static struct tarn_status *read_count(struct tarn_avro_reader *r, const struct tarn_avro_node *node,
-                                      const char *field, int64_t *out)
+struct tarn_status *tarn_manifest__read_count(struct tarn_avro_reader *r,
+                                              const struct tarn_avro_node *node, const char *field,
+                                              int64_t *out)
 {
     TARN_TRY(tarn_avro_read_long(r, node, false, 0, out));
-    return *out >= 0 ? TARN_OK : range_error(r, field, *out);
+    return *out >= 0 ? TARN_OK : tarn_manifest__range_error(r, field, *out);
 }
 
 static struct tarn_status *read_optional(struct tarn_avro_reader *r,
@@ -78,21 +66,22 @@ static struct tarn_status *read_optional(struct tarn_avro_reader *r,
     return tarn_avro_read_long(r, node, true, TARN_FILE_NONE, out);
 }
 
-static struct tarn_status *read_version(struct tarn_avro_reader *r,
-                                        const struct tarn_avro_node *node, int32_t wanted)
+struct tarn_status *tarn_manifest__read_version(struct tarn_avro_reader *r,
+                                                const struct tarn_avro_node *node, int32_t wanted)
 {
     int32_t version = 0;
     TARN_TRY(tarn_avro_read_int(r, node, &version));
-    return version == wanted ? TARN_OK : range_error(r, "_VERSION", version);
+    return version == wanted ? TARN_OK : tarn_manifest__range_error(r, "_VERSION", version);
 }
 
 /* ---- statistics */
 
 enum stats_slot { STATS_MIN, STATS_MAX, STATS_NULLS };
-static const struct slot stats_slots[] = {
+static const struct tarn_manifest__slot stats_slots[] = {
     {"_MIN_VALUES", true}, {"_MAX_VALUES", true}, {"_NULL_COUNTS", false}};
 
-static struct tarn_status *read_stats(struct tarn_avro_reader *r, const struct plan *plan,
+static struct tarn_status *read_stats(struct tarn_avro_reader *r,
+                                      const struct tarn_manifest__plan *plan,
                                       const struct tarn_avro_node *node, struct tarn_stats *out)
 {
     bool present;
@@ -145,7 +134,7 @@ enum file_slot {
     FILE_COLUMNS,
     FILE_COLUMN_SEQUENCES,
 };
-static const struct slot file_slots[] = {
+static const struct tarn_manifest__slot file_slots[] = {
     {"_FILE_NAME", true},
     {"_FILE_SIZE", true},
     {"_ROW_COUNT", true},
@@ -170,17 +159,17 @@ static const struct slot file_slots[] = {
 };
 
 struct file_plan {
-    struct plan file, key_stats, value_stats;
+    struct tarn_manifest__plan file, key_stats, value_stats;
 };
 
 static struct tarn_status *make_file_plan(struct tarn_avro_reader *r, struct file_plan *out)
 {
     const struct tarn_avro_node *file = tarn_avro_find(r->schema, "_FILE");
-    TARN_TRY(make_plan(r, file, file_slots, TARN_COUNT_OF(file_slots), &out->file));
-    TARN_TRY(make_plan(r, tarn_avro_find(file, "_KEY_STATS"), stats_slots,
-                       TARN_COUNT_OF(stats_slots), &out->key_stats));
-    return make_plan(r, tarn_avro_find(file, "_VALUE_STATS"), stats_slots,
-                     TARN_COUNT_OF(stats_slots), &out->value_stats);
+    TARN_TRY(tarn_manifest__plan(r, file, file_slots, TARN_COUNT_OF(file_slots), &out->file));
+    TARN_TRY(tarn_manifest__plan(r, tarn_avro_find(file, "_KEY_STATS"), stats_slots,
+                                 TARN_COUNT_OF(stats_slots), &out->key_stats));
+    return tarn_manifest__plan(r, tarn_avro_find(file, "_VALUE_STATS"), stats_slots,
+                               TARN_COUNT_OF(stats_slots), &out->value_stats);
 }
 
 static struct tarn_status *read_source(struct tarn_avro_reader *r,
@@ -190,7 +179,7 @@ static struct tarn_status *read_source(struct tarn_avro_reader *r,
     int64_t value = 0;
     TARN_TRY(tarn_avro_read_long(r, node, true, TARN_SOURCE_UNKNOWN, &value));
     if (value < TARN_SOURCE_UNKNOWN || value > TARN_SOURCE_COMPACT)
-        return range_error(r, "_FILE_SOURCE", value);
+        return tarn_manifest__range_error(r, "_FILE_SOURCE", value);
     *out = (enum tarn_file_source)value;
     return TARN_OK;
 }
@@ -213,11 +202,11 @@ static struct tarn_status *read_file_field(struct tarn_avro_reader *r, const str
 {
     switch (slot) {
     case FILE_NAME:
-        return read_name(r, node, "_FILE_NAME", &f->name);
+        return tarn_manifest__read_name(r, node, "_FILE_NAME", &f->name);
     case FILE_SIZE:
-        return read_count(r, node, "_FILE_SIZE", &f->size);
+        return tarn_manifest__read_count(r, node, "_FILE_SIZE", &f->size);
     case FILE_ROWS:
-        return read_count(r, node, "_ROW_COUNT", &f->row_count);
+        return tarn_manifest__read_count(r, node, "_ROW_COUNT", &f->row_count);
     case FILE_MIN_KEY:
         return tarn_avro_read_bytes(r, node, false, &f->min_key);
     case FILE_MAX_KEY:
@@ -231,10 +220,10 @@ static struct tarn_status *read_file_field(struct tarn_avro_reader *r, const str
     case FILE_MAX_SEQUENCE:
         return tarn_avro_read_long(r, node, false, 0, &f->max_sequence);
     case FILE_SCHEMA:
-        return read_count(r, node, "_SCHEMA_ID", &f->schema_id);
+        return tarn_manifest__read_count(r, node, "_SCHEMA_ID", &f->schema_id);
     case FILE_LEVEL:
         TARN_TRY(tarn_avro_read_int(r, node, &f->level));
-        return f->level >= 0 ? TARN_OK : range_error(r, "_LEVEL", f->level);
+        return f->level >= 0 ? TARN_OK : tarn_manifest__range_error(r, "_LEVEL", f->level);
     case FILE_EXTRA:
         return read_extra_files(r, node, f);
     case FILE_CREATED:
@@ -292,22 +281,24 @@ enum entry_slot {
     ENTRY_TOTAL,
     ENTRY_FILE
 };
-static const struct slot entry_slots[] = {{"_VERSION", true},       {"_KIND", true},
-                                          {"_PARTITION", true},     {"_BUCKET", true},
-                                          {"_TOTAL_BUCKETS", true}, {"_FILE", true}};
+static const struct tarn_manifest__slot entry_slots[] = {
+    {"_VERSION", true}, {"_KIND", true},          {"_PARTITION", true},
+    {"_BUCKET", true},  {"_TOTAL_BUCKETS", true}, {"_FILE", true}};
 
-static struct tarn_status *read_kind(struct tarn_avro_reader *r, const struct tarn_avro_node *node,
-                                     enum tarn_entry_kind *out)
+struct tarn_status *tarn_manifest__read_kind(struct tarn_avro_reader *r,
+                                             const struct tarn_avro_node *node,
+                                             enum tarn_entry_kind *out)
 {
     int32_t value = 0;
     TARN_TRY(tarn_avro_read_int(r, node, &value));
     if (value != TARN_ENTRY_ADD && value != TARN_ENTRY_DELETE)
-        return range_error(r, "_KIND", value);
+        return tarn_manifest__range_error(r, "_KIND", value);
     *out = (enum tarn_entry_kind)value;
     return TARN_OK;
 }
 
-static struct tarn_status *read_entry(struct tarn_avro_reader *r, const struct plan *plan,
+static struct tarn_status *read_entry(struct tarn_avro_reader *r,
+                                      const struct tarn_manifest__plan *plan,
                                       const struct file_plan *file_plan,
                                       struct tarn_manifest_entry *e)
 {
@@ -316,10 +307,10 @@ static struct tarn_status *read_entry(struct tarn_avro_reader *r, const struct p
         const struct tarn_avro_node *node = plan->record->children[i];
         switch (plan->to[i]) {
         case ENTRY_VERSION:
-            TARN_TRY(read_version(r, node, TARN_LIST_VERSION));
+            TARN_TRY(tarn_manifest__read_version(r, node, TARN_LIST_VERSION));
             break;
         case ENTRY_KIND:
-            TARN_TRY(read_kind(r, node, &e->kind));
+            TARN_TRY(tarn_manifest__read_kind(r, node, &e->kind));
             break;
         case ENTRY_PARTITION:
             TARN_TRY(tarn_avro_read_bytes(r, node, false, &e->partition));
@@ -342,7 +333,7 @@ static struct tarn_status *read_entry(struct tarn_avro_reader *r, const struct p
 }
 
 /* Room for one more record of `size` bytes, or an error where a file holds more than any does. */
-static struct tarn_status *grow(void **items, size_t count, size_t *capacity, size_t size)
+struct tarn_status *tarn_manifest__grow(void **items, size_t count, size_t *capacity, size_t size)
 {
     if (count < *capacity)
         return TARN_OK;
@@ -354,7 +345,7 @@ static struct tarn_status *grow(void **items, size_t count, size_t *capacity, si
     return TARN_OK;
 }
 
-static void *settle(struct tarn_arena *arena, const void *items, size_t count, size_t size)
+void *tarn_manifest__settle(struct tarn_arena *arena, const void *items, size_t count, size_t size)
 {
     void *copy = tarn_arena_alloc(arena, count * size);
     if (count > 0)
@@ -366,23 +357,23 @@ struct tarn_status *tarn_manifest_decode(struct tarn_slice bytes, struct tarn_ar
                                          struct tarn_manifest_entry **out, size_t *count)
 {
     struct tarn_avro_reader r;
-    struct plan plan = {0};
+    struct tarn_manifest__plan plan = {0};
     struct file_plan file_plan = {0};
     TARN_OWN(tarn_free_drop) struct tarn_manifest_entry *items = NULL;
     size_t n = 0, capacity = 0;
     bool more = false;
     TARN_TRY(tarn_avro_open(bytes, arena, &r));
-    TARN_TRY(make_plan(&r, r.schema, entry_slots, TARN_COUNT_OF(entry_slots), &plan));
+    TARN_TRY(tarn_manifest__plan(&r, r.schema, entry_slots, TARN_COUNT_OF(entry_slots), &plan));
     TARN_TRY(make_file_plan(&r, &file_plan));
     for (;;) {
         TARN_TRY(tarn_avro_next(&r, &more));
         if (!more)
             break;
-        TARN_TRY(grow((void **)&items, n, &capacity, sizeof *items));
+        TARN_TRY(tarn_manifest__grow((void **)&items, n, &capacity, sizeof *items));
         TARN_TRY(read_entry(&r, &plan, &file_plan, &items[n]));
         n++;
     }
-    *out = settle(arena, items, n, sizeof *items);
+    *out = tarn_manifest__settle(arena, items, n, sizeof *items);
     *count = n;
     return TARN_OK;
 }
@@ -406,7 +397,7 @@ enum list_slot {
     LIST_TOTAL_BUCKETS,
     LIST_EXTRA_FILES
 };
-static const struct slot list_slots[] = {
+static const struct tarn_manifest__slot list_slots[] = {
     {"_VERSION", true},
     {"_FILE_NAME", true},
     {"_FILE_SIZE", true},
@@ -424,25 +415,26 @@ static const struct slot list_slots[] = {
     {"_TOTAL_BUCKETS", false},
     {"_EXTRA_FILES", false}};
 
-static struct tarn_status *read_list_field(struct tarn_avro_reader *r, const struct plan *stats,
-                                           int slot, const struct tarn_avro_node *node,
+static struct tarn_status *read_list_field(struct tarn_avro_reader *r,
+                                           const struct tarn_manifest__plan *stats, int slot,
+                                           const struct tarn_avro_node *node,
                                            struct tarn_manifest_file *f)
 {
     switch (slot) {
     case LIST_VERSION:
-        return read_version(r, node, TARN_LIST_VERSION);
+        return tarn_manifest__read_version(r, node, TARN_LIST_VERSION);
     case LIST_NAME:
-        return read_name(r, node, "_FILE_NAME", &f->name);
+        return tarn_manifest__read_name(r, node, "_FILE_NAME", &f->name);
     case LIST_SIZE:
-        return read_count(r, node, "_FILE_SIZE", &f->size);
+        return tarn_manifest__read_count(r, node, "_FILE_SIZE", &f->size);
     case LIST_ADDED:
-        return read_count(r, node, "_NUM_ADDED_FILES", &f->added_count);
+        return tarn_manifest__read_count(r, node, "_NUM_ADDED_FILES", &f->added_count);
     case LIST_DELETED:
-        return read_count(r, node, "_NUM_DELETED_FILES", &f->deleted_count);
+        return tarn_manifest__read_count(r, node, "_NUM_DELETED_FILES", &f->deleted_count);
     case LIST_STATS:
         return read_stats(r, stats, node, &f->partition_stats);
     case LIST_SCHEMA:
-        return read_count(r, node, "_SCHEMA_ID", &f->schema_id);
+        return tarn_manifest__read_count(r, node, "_SCHEMA_ID", &f->schema_id);
     case LIST_MIN_BUCKET:
         return read_optional(r, node, &f->min_bucket);
     case LIST_MAX_BUCKET:
@@ -461,8 +453,9 @@ static struct tarn_status *read_list_field(struct tarn_avro_reader *r, const str
     }
 }
 
-static struct tarn_status *read_manifest_file(struct tarn_avro_reader *r, const struct plan *plan,
-                                              const struct plan *stats,
+static struct tarn_status *read_manifest_file(struct tarn_avro_reader *r,
+                                              const struct tarn_manifest__plan *plan,
+                                              const struct tarn_manifest__plan *stats,
                                               struct tarn_manifest_file *f)
 {
     *f = (struct tarn_manifest_file){0};
@@ -477,100 +470,23 @@ struct tarn_status *tarn_manifest_list_decode(struct tarn_slice bytes, struct ta
                                               struct tarn_manifest_file **out, size_t *count)
 {
     struct tarn_avro_reader r;
-    struct plan plan = {0}, stats = {0};
+    struct tarn_manifest__plan plan = {0}, stats = {0};
     TARN_OWN(tarn_free_drop) struct tarn_manifest_file *items = NULL;
     size_t n = 0, capacity = 0;
     bool more = false;
     TARN_TRY(tarn_avro_open(bytes, arena, &r));
-    TARN_TRY(make_plan(&r, r.schema, list_slots, TARN_COUNT_OF(list_slots), &plan));
-    TARN_TRY(make_plan(&r, tarn_avro_find(r.schema, "_PARTITION_STATS"), stats_slots,
-                       TARN_COUNT_OF(stats_slots), &stats));
+    TARN_TRY(tarn_manifest__plan(&r, r.schema, list_slots, TARN_COUNT_OF(list_slots), &plan));
+    TARN_TRY(tarn_manifest__plan(&r, tarn_avro_find(r.schema, "_PARTITION_STATS"), stats_slots,
+                                 TARN_COUNT_OF(stats_slots), &stats));
     for (;;) {
         TARN_TRY(tarn_avro_next(&r, &more));
         if (!more)
             break;
-        TARN_TRY(grow((void **)&items, n, &capacity, sizeof *items));
+        TARN_TRY(tarn_manifest__grow((void **)&items, n, &capacity, sizeof *items));
         TARN_TRY(read_manifest_file(&r, &plan, &stats, &items[n]));
         n++;
     }
-    *out = settle(arena, items, n, sizeof *items);
-    *count = n;
-    return TARN_OK;
-}
-
-/* ---- index manifests */
-
-enum index_slot {
-    INDEX_VERSION,
-    INDEX_KIND,
-    INDEX_PARTITION,
-    INDEX_BUCKET,
-    INDEX_TYPE,
-    INDEX_NAME,
-    INDEX_SIZE,
-    INDEX_ROWS,
-    INDEX_VECTORS,
-    INDEX_EXTERNAL
-};
-static const struct slot index_slots[] = {
-    {"_VERSION", true},       {"_KIND", true},       {"_PARTITION", true},
-    {"_BUCKET", true},        {"_INDEX_TYPE", true}, {"_FILE_NAME", true},
-    {"_FILE_SIZE", true},     {"_ROW_COUNT", true},  {"_DELETIONS_VECTORS_RANGES", false},
-    {"_EXTERNAL_PATH", false}};
-
-static struct tarn_status *read_index_field(struct tarn_avro_reader *r, int slot,
-                                            const struct tarn_avro_node *node,
-                                            struct tarn_index_file *f)
-{
-    int32_t kind = 0;
-    switch (slot) {
-    case INDEX_VERSION:
-        return read_version(r, node, TARN_INDEX_VERSION);
-    case INDEX_KIND: /* a stored index manifest holds what is live, so nothing is ever deleted */
-        TARN_TRY(tarn_avro_read_int(r, node, &kind));
-        return kind == TARN_ENTRY_ADD ? TARN_OK : range_error(r, "_KIND", kind);
-    case INDEX_PARTITION:
-        return tarn_avro_read_bytes(r, node, false, &f->partition);
-    case INDEX_BUCKET:
-        return tarn_avro_read_int(r, node, &f->bucket);
-    case INDEX_TYPE:
-        return tarn_avro_read_bytes(r, node, false, &f->type);
-    case INDEX_NAME:
-        return read_name(r, node, "_FILE_NAME", &f->name);
-    case INDEX_SIZE:
-        return read_count(r, node, "_FILE_SIZE", &f->size);
-    case INDEX_ROWS:
-        return read_count(r, node, "_ROW_COUNT", &f->row_count);
-    case INDEX_VECTORS:
-        return tarn_avro_read_count(r, node, &f->has_vectors, &f->vector_count);
-    case INDEX_EXTERNAL:
-        return tarn_avro_read_bytes(r, node, true, &f->external_path);
-    default:
-        return tarn_avro_skip(r, node);
-    }
-}
-
-struct tarn_status *tarn_index_manifest_decode(struct tarn_slice bytes, struct tarn_arena *arena,
-                                               struct tarn_index_file **out, size_t *count)
-{
-    struct tarn_avro_reader r;
-    struct plan plan = {0};
-    TARN_OWN(tarn_free_drop) struct tarn_index_file *items = NULL;
-    size_t n = 0, capacity = 0;
-    bool more = false;
-    TARN_TRY(tarn_avro_open(bytes, arena, &r));
-    TARN_TRY(make_plan(&r, r.schema, index_slots, TARN_COUNT_OF(index_slots), &plan));
-    for (;;) {
-        TARN_TRY(tarn_avro_next(&r, &more));
-        if (!more)
-            break;
-        TARN_TRY(grow((void **)&items, n, &capacity, sizeof *items));
-        items[n] = (struct tarn_index_file){0};
-        for (size_t i = 0; i < plan.record->child_count; i++)
-            TARN_TRY(read_index_field(&r, plan.to[i], plan.record->children[i], &items[n]));
-        n++;
-    }
-    *out = settle(arena, items, n, sizeof *items);
+    *out = tarn_manifest__settle(arena, items, n, sizeof *items);
     *count = n;
     return TARN_OK;
 }

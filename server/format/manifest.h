@@ -65,14 +65,37 @@ struct tarn_manifest_file { /* one record of a manifest list */
     bool unknown;
 };
 
-struct tarn_index_file { /* one record of an index manifest */
+struct tarn_vector_range { /* where one data file's deletion vector lies in an index file */
+    struct tarn_slice data_file;
+    int32_t offset, length;
+    int64_t cardinality; /* rows it marks; or NONE: unknown */
+};
+
+struct tarn_global_index {      /* what an index of no bucket covers */
+    int64_t row_start, row_end; /* row ids, both inclusive */
+    int32_t field_id;
+    bool has_extra_fields;
+    const int32_t *extra_fields; /* ids of further columns */
+    size_t extra_field_count;
+    struct tarn_slice meta, source_meta; /* absent: none */
+};
+
+#define TARN_INDEX_HASH "HASH"
+#define TARN_INDEX_DELETION_VECTORS "DELETION_VECTORS" /* other types are global indexes */
+
+struct tarn_index_file {       /* one record of an index manifest, or of a commit's changes to it */
+    enum tarn_entry_kind kind; /* in a stored index manifest always ADD */
     struct tarn_slice partition;
     int32_t bucket;
     struct tarn_slice type, name;
     int64_t size, row_count;
-    struct tarn_slice external_path;
-    bool has_vectors;
-    size_t vector_count; /* _DELETIONS_VECTORS_RANGES is set; how many */
+    bool has_vectors; /* _DELETIONS_VECTORS_RANGES is set */
+    const struct tarn_vector_range *vectors;
+    size_t vector_count;
+    struct tarn_slice external_path; /* absent: none */
+    bool has_global;
+    struct tarn_global_index global;
+    bool unknown; /* the record held fields not known here: it can't be written again */
 };
 
 TARN_MUST struct tarn_status *tarn_manifest_list_decode(struct tarn_slice bytes,
@@ -96,6 +119,22 @@ TARN_MUST struct tarn_status *tarn_manifest_encode(const struct tarn_manifest_en
                                                    size_t count, struct tarn_slice codec,
                                                    int zstd_level, const uint8_t sync[16],
                                                    struct tarn_buf *out);
+/* Codec and sync as above. A file that is unknown is UNSUPPORTED_FEATURE and names it. */
+TARN_MUST struct tarn_status *tarn_index_manifest_encode(const struct tarn_index_file *files,
+                                                         size_t count, struct tarn_slice codec,
+                                                         int zstd_level, const uint8_t sync[16],
+                                                         struct tarn_buf *out);
+/* What an index manifest holds after a commit: previous (all ADD) and the commit's changes. bucketed:
+ * the table has buckets, so that HASH and DELETION_VECTORS files replace the bucket's last one; without,
+ * DELETION_VECTORS files go by name, and one data file has one vector. Global indexes go by name, and
+ * files of one field don't overlap. COMMIT_CONFLICT names the files. The result borrows from both
+ * arrays' memory and lies in the arena; previous ones that stay come first, each in its old order. */
+TARN_MUST struct tarn_status *tarn_index_combine(const struct tarn_index_file *previous,
+                                                 size_t previous_count,
+                                                 const struct tarn_index_file *changes,
+                                                 size_t change_count, bool bucketed,
+                                                 struct tarn_arena *arena,
+                                                 struct tarn_index_file **out, size_t *out_count);
 /* The list record of a manifest with these entries: counts, partition statistics, bounds. */
 TARN_MUST struct tarn_status *tarn_manifest_summarize(
     const struct tarn_manifest_entry *entries, size_t count,
