@@ -17,5 +17,7 @@
 #include "format/manifest.h"
 #include "format/stats.h"
 #include "format/predicate.h"
+#include "format/commit_message.h"
+#include "format/file_index.h"
 
 #endif

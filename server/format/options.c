@@ -384,6 +384,7 @@ static struct tarn_status *parse_compaction(const struct tarn_schema *schema,
     TARN_TRY(take_bool(schema, "write.compaction-skip", &write_only));
     o->write_only = o->write_only || write_only;
     TARN_TRY(take_size(schema, "source.split.target-size", 0, &o->split_target_size));
+    TARN_TRY(take_bool(schema, "file-index.read.enabled", &o->file_index_read));
     return take_size(schema, "source.split.open-file-cost", 0, &o->split_open_cost);
 }
 

@@ -65,6 +65,7 @@ struct tarn_options {
     int append_min_file_count;
     bool write_only; /* engines leave compaction to us: the daemon still compacts */
     int64_t split_target_size, split_open_cost;
+    bool file_index_read; /* plans may leave out files by their indexes */
     bool discard_duplicate_files;
     int commit_retries;
     bool dynamic_partition_overwrite;
