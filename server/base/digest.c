@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
+#include <openssl/hmac.h>
 #include <sys/random.h>
 
 #include "base/macros.h"
@@ -13,6 +14,16 @@ void tarn_sha256(struct tarn_slice bytes, uint8_t out[TARN_SHA256_SIZE])
     int done = EVP_Digest(bytes.size == 0 ? (const uint8_t *)"" : bytes.data, bytes.size, out,
                           &size, EVP_sha256(), NULL);
     tarn_assert(done == 1 && size == TARN_SHA256_SIZE);
+}
+
+void tarn_hmac_sha256(struct tarn_slice key, struct tarn_slice bytes, uint8_t out[TARN_SHA256_SIZE])
+{
+    unsigned size = 0;
+    tarn_assert(key.size <= INT32_MAX);
+    const uint8_t *done =
+        HMAC(EVP_sha256(), key.size == 0 ? "" : (const void *)key.data, (int)key.size,
+             bytes.size == 0 ? (const uint8_t *)"" : bytes.data, bytes.size, out, &size);
+    tarn_assert(done != NULL && size == TARN_SHA256_SIZE);
 }
 
 void tarn_random_bytes(void *out, size_t size)
