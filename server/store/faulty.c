@@ -1,46 +1,15 @@
 /*
- * faulty - a store that disturbs chosen calls of the one it wraps.
- *
- * Tests add rules by tarn_store_faulty_add. Processes under test take them from the environment:
- *
- *   TARN_STORE_FAULTS="call:key_part:skip:hits:fault[:delay_ms];…"
- *
- *   call      get stat put put_if_absent remove list move_folder prune open read_at create append
- *             finish, or * for any
- *   key_part  what the key must contain (no ':' or ';'); empty: any key
- *   skip      matching calls that go through first
- *   hits      how many are disturbed then; 0: all
- *   fault     fail_before fail_after unknown delay tear full empty_list kill_before kill_after
- *   delay_ms  for delay
- *
- * "*::17:1:kill_after" ends the process after its 18th call of the store, and
- * "put_if_absent:snapshot/:0:1:kill_before" before its first snapshot. A crash test counts the
- * calls of an undisturbed run and then stops at each in turn. Calls are counted as they begin.
- *
- * Rules are asked in the order of adding; the first that strikes ends the asking, and a rule counts
- * only the calls that come to it. aborts and closes can't fail and are not counted.
+ * The wrapping store itself: each call asks what it is to suffer, and then mostly does what was asked. What
+ * is promised stands in faulty.h.
  */
-#include <pthread.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "store/internal.h"
+#include "exec/exec.h"
+#include "store/faulty_internal.h"
 
 #define KILLED_EXIT 137 /* what a shell shows for kill -9 */
-
-struct rule {
-    struct tarn_fault_rule is; /* its strings are owned */
-    int64_t seen;
-};
-
-struct faulty {
-    struct tarn_store *inner; /* shared */
-    atomic_int call_count;
-    pthread_mutex_t mutex; /* guards the rules */
-    struct rule *rules;
-    size_t count;
-    size_t capacity;
-};
+#define NAP_MS 20       /* between two looks at the deadline */
 
 struct handle { /* a reader or writer */
     struct faulty *faulty;
@@ -50,55 +19,42 @@ struct handle { /* a reader or writer */
     bool torn; /* the writer lost bytes: it must not finish */
 };
 
-/* What one call is to suffer. */
-struct strike {
-    bool hit;
-    enum tarn_fault fault;
-    const char *call;
-    const char *key;
-};
-
-/* ---- rules ---- */
-
-static bool matches(const struct rule *rule, const char *call, const char *key)
+static bool suffers(const struct strike *strike, enum tarn_fault fault)
 {
-    return (strcmp(rule->is.call, "*") == 0 || strcmp(rule->is.call, call) == 0) &&
-           (rule->is.key_part == NULL || strstr(key, rule->is.key_part) != NULL);
+    return strike->hit && strike->fault == fault;
 }
 
-static bool strikes_now(struct rule *rule)
+/* As a request that hangs: the caller's giving up ends the wait. */
+static void wait_ms(const struct tarn_op *op, int64_t ms)
 {
-    int64_t nth = rule->seen++;
-    return nth >= rule->is.skip_count &&
-           (rule->is.hit_count == 0 || nth - rule->is.skip_count < rule->is.hit_count);
-}
-
-static void wait_ms(int64_t ms)
-{
-    struct timespec rest = {ms / 1000, ms % 1000 * 1000000};
-    while (nanosleep(&rest, &rest) != 0) {}
-}
-
-/* Counts the call and finds what happens to it. Deaths before the call and delays happen here. */
-static struct strike begin(struct faulty *f, const char *call, const char *key)
-{
-    int64_t delay_ms = 0;
-    struct strike strike = {.call = call, .key = key};
-    atomic_fetch_add(&f->call_count, 1);
-    pthread_mutex_lock(&f->mutex);
-    for (size_t i = 0; i < f->count && !strike.hit; i++) {
-        if (matches(&f->rules[i], call, key) && strikes_now(&f->rules[i])) {
-            strike.hit = true;
-            strike.fault = f->rules[i].is.fault;
-            delay_ms = f->rules[i].is.delay_ms;
-        }
+    tarn_exec_wait_begin();
+    while (ms > 0 && !tarn_op_is_cancelled(op) && tarn_op_wait_ms(op, 1) > 0) {
+        int64_t nap_ms = TARN_MIN(ms, (int64_t)NAP_MS);
+        struct timespec nap = {0, nap_ms * 1000000};
+        nanosleep(&nap, NULL);
+        ms -= nap_ms;
     }
-    pthread_mutex_unlock(&f->mutex);
-    if (strike.hit && strike.fault == TARN_FAULT_KILL_BEFORE)
+    tarn_exec_wait_end();
+}
+
+/* Deaths before the call, late puts that are due, and delays happen here. */
+static struct strike begin(struct faulty *f, struct tarn_op *op, const char *call, const char *key)
+{
+    int64_t delay_ms;
+    struct strike strike;
+    tarn_store__faulty_draw(f, call, key, &strike, &delay_ms);
+    tarn_store__faulty_land(f, strike.number);
+    if (suffers(&strike, TARN_FAULT_KILL_BEFORE))
         _exit(KILLED_EXIT);
-    if (strike.hit && strike.fault == TARN_FAULT_DELAY)
-        wait_ms(delay_ms);
+    if (delay_ms > 0)
+        wait_ms(op, delay_ms);
     return strike;
+}
+
+static struct tarn_status *refuse(const struct strike *strike, enum tarn_reason reason,
+                                  const char *what)
+{
+    return tarn_status_new(reason, "%s '%s': injected %s", strike->call, strike->key, what);
 }
 
 /* Not NULL: nothing is to happen, and this is the answer. */
@@ -109,16 +65,25 @@ static struct tarn_status *prevented(const struct strike *strike)
     switch (strike->fault) {
     case TARN_FAULT_FAIL_BEFORE:
     case TARN_FAULT_TEAR:
-        return tarn_status_new(TARN_IO_ERROR, "%s '%s': injected failure", strike->call,
-                               strike->key);
+        return refuse(strike, TARN_IO_ERROR, "failure");
+    case TARN_FAULT_KILL_WITHIN:
+        _exit(KILLED_EXIT);
     case TARN_FAULT_UNKNOWN:
-        return tarn_status_new(strcmp(strike->call, "put_if_absent") == 0 ? TARN_OUTCOME_UNKNOWN
-                                                                          : TARN_STORE_UNAVAILABLE,
-                               "%s '%s': injected loss of the connection", strike->call,
-                               strike->key);
+    case TARN_FAULT_LATE:
+        return refuse(strike,
+                      strcmp(strike->call, "put_if_absent") == 0 ? TARN_OUTCOME_UNKNOWN
+                                                                 : TARN_STORE_UNAVAILABLE,
+                      "loss of the connection");
     case TARN_FAULT_FULL:
-        return tarn_status_new(TARN_DISK_FULL, "%s '%s': injected full disk", strike->call,
-                               strike->key);
+        return refuse(strike, TARN_DISK_FULL, "full disk");
+    case TARN_FAULT_DENIED:
+        return refuse(strike, TARN_STORE_DENIED, "403");
+    case TARN_FAULT_UNAVAILABLE:
+        return refuse(strike, TARN_STORE_UNAVAILABLE, "503");
+    case TARN_FAULT_THROTTLE:
+        return tarn_status_new(TARN_STORE_UNAVAILABLE,
+                               "%s '%s': injected 503 SlowDown, retry after %" PRId64 " ms",
+                               strike->call, strike->key, strike->delay_ms);
     default:
         return TARN_OK;
     }
@@ -133,19 +98,32 @@ static struct tarn_status *after(const struct strike *strike, struct tarn_status
         _exit(KILLED_EXIT);
     if (strike->fault != TARN_FAULT_FAIL_AFTER || status != TARN_OK)
         return status;
-    return tarn_status_new(
-        strcmp(strike->call, "put_if_absent") == 0 ? TARN_OUTCOME_UNKNOWN : TARN_IO_ERROR,
-        "%s '%s': injected failure after it was done", strike->call, strike->key);
+    return refuse(strike,
+                  strcmp(strike->call, "put_if_absent") == 0 ? TARN_OUTCOME_UNKNOWN : TARN_IO_ERROR,
+                  "failure after it was done");
+}
+
+/* Half of the bytes are lost, or the process with them. */
+static bool tears(const struct strike *strike)
+{
+    return suffers(strike, TARN_FAULT_TEAR) || suffers(strike, TARN_FAULT_KILL_WITHIN);
 }
 
 /* ---- calls ---- */
+
+static struct tarn_status *hidden(const struct strike *strike)
+{
+    return suffers(strike, TARN_FAULT_NOT_FOUND) ? refuse(strike, TARN_OBJECT_NOT_FOUND, "404")
+                                                 : TARN_OK;
+}
 
 static struct tarn_status *faulty_get(void *self, struct tarn_op *op, const char *key,
                                       size_t size_max, struct tarn_buf *out)
 {
     struct faulty *f = self;
-    struct strike strike = begin(f, "get", key);
+    struct strike strike = begin(f, op, "get", key);
     TARN_TRY(prevented(&strike));
+    TARN_TRY(hidden(&strike));
     return after(&strike, f->inner->ops->get(f->inner->self, op, key, size_max, out));
 }
 
@@ -153,9 +131,12 @@ static struct tarn_status *faulty_stat(void *self, struct tarn_op *op, const cha
                                        struct tarn_object *out)
 {
     struct faulty *f = self;
-    struct strike strike = begin(f, "stat", key);
+    struct strike strike = begin(f, op, "stat", key);
     TARN_TRY(prevented(&strike));
-    return after(&strike, f->inner->ops->stat(f->inner->self, op, key, found, out));
+    TARN_TRY(after(&strike, f->inner->ops->stat(f->inner->self, op, key, found, out)));
+    if (suffers(&strike, TARN_FAULT_NOT_FOUND))
+        *found = false;
+    return TARN_OK;
 }
 
 /* Half of the bytes go to a writer that is given up: as a process that stopped in between. */
@@ -169,28 +150,77 @@ static void tear(struct faulty *f, struct tarn_op *op, const char *key, struct t
     tarn_store_writer_abort(writer);
 }
 
+static struct tarn_status *put_as(struct faulty *f, struct strike *strike, struct tarn_op *op,
+                                  struct tarn_slice body, bool is_hint)
+{
+    if (tears(strike))
+        tear(f, op, strike->key, body);
+    TARN_TRY(prevented(strike));
+    TARN_TRY(after(strike, is_hint ? tarn_store_put_hint(f->inner, op, strike->key, body)
+                                   : tarn_store_put(f->inner, op, strike->key, body)));
+    tarn_store__faulty_born(f, strike->number, strike->key);
+    return TARN_OK;
+}
+
 static struct tarn_status *faulty_put(void *self, struct tarn_op *op, const char *key,
                                       struct tarn_slice body)
 {
     struct faulty *f = self;
-    struct strike strike = begin(f, "put", key);
-    if (strike.hit && strike.fault == TARN_FAULT_TEAR)
-        tear(f, op, key, body);
+    struct strike strike = begin(f, op, "put", key);
+    return put_as(f, &strike, op, body, false);
+}
+
+static struct tarn_status *faulty_put_hint(void *self, struct tarn_op *op, const char *key,
+                                           struct tarn_slice body)
+{
+    struct faulty *f = self;
+    struct strike strike = begin(f, op, "put_hint", key);
+    return put_as(f, &strike, op, body, true);
+}
+
+/* Each by the throw of a coin, but at least one is missing. */
+static void put_some(struct faulty *f, struct tarn_op *op, const struct tarn_new_object *objects,
+                     size_t count, uint64_t dice)
+{
+    size_t missing = (size_t)(dice % count);
+    for (size_t i = 0; i < count; i++) {
+        if (i != missing && (dice >> (i % 32) & 1) == 0)
+            tarn_status_free(tarn_store_put_many(f->inner, op, &objects[i], 1));
+    }
+}
+
+static struct tarn_status *faulty_put_many(void *self, struct tarn_op *op,
+                                           const struct tarn_new_object *objects, size_t count)
+{
+    struct faulty *f = self;
+    if (count == 0)
+        return TARN_OK;
+    struct strike strike = begin(f, op, "put_many", objects[0].key);
+    if (tears(&strike))
+        put_some(f, op, objects, count, strike.dice);
     TARN_TRY(prevented(&strike));
-    return after(&strike, f->inner->ops->put(f->inner->self, op, key, body));
+    TARN_TRY(after(&strike, tarn_store_put_many(f->inner, op, objects, count)));
+    for (size_t i = 0; i < count; i++)
+        tarn_store__faulty_born(f, strike.number, objects[i].key);
+    return TARN_OK;
 }
 
 static struct tarn_status *faulty_put_if_absent(void *self, struct tarn_op *op, const char *key,
                                                 struct tarn_slice body, bool *created)
 {
     struct faulty *f = self;
-    struct strike strike = begin(f, "put_if_absent", key);
+    struct strike strike = begin(f, op, "put_if_absent", key);
     *created = false;
-    if (strike.hit && strike.fault == TARN_FAULT_TEAR)
+    if (tears(&strike))
         tear(f, op, key, body);
+    if (suffers(&strike, TARN_FAULT_LATE))
+        tarn_store__faulty_put_late(f, &strike, key, body);
     TARN_TRY(prevented(&strike));
     struct tarn_status *status =
-        after(&strike, f->inner->ops->put_if_absent(f->inner->self, op, key, body, created));
+        f->inner->ops->put_if_absent(f->inner->self, op, key, body, created);
+    if (status == TARN_OK && *created)
+        tarn_store__faulty_born(f, strike.number, key);
+    status = after(&strike, status);
     if (status != TARN_OK)
         *created = false;
     return status;
@@ -199,21 +229,38 @@ static struct tarn_status *faulty_put_if_absent(void *self, struct tarn_op *op, 
 static struct tarn_status *faulty_remove(void *self, struct tarn_op *op, const char *key)
 {
     struct faulty *f = self;
-    struct strike strike = begin(f, "remove", key);
+    struct strike strike = begin(f, op, "remove", key);
     TARN_TRY(prevented(&strike));
     return after(&strike, f->inner->ops->remove(f->inner->self, op, key));
+}
+
+static void leave_out_young(struct faulty *f, const struct strike *strike,
+                            struct tarn_object *objects, size_t *count)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < *count; i++) {
+        const char *key = (const char *)objects[i].key.data; /* ends with a NUL */
+        if (objects[i].is_folder ||
+            !tarn_store__faulty_is_young(f, key, strike->number, strike->calls))
+            objects[kept++] = objects[i];
+    }
+    *count = kept;
 }
 
 static struct tarn_status *faulty_list(void *self, struct tarn_op *op, const char *prefix,
                                        bool recursive, struct tarn_object **out, size_t *count)
 {
     struct faulty *f = self;
-    struct strike strike = begin(f, "list", prefix);
+    struct strike strike = begin(f, op, "list", prefix);
     TARN_TRY(prevented(&strike));
     TARN_TRY(
         after(&strike, f->inner->ops->list(f->inner->self, op, prefix, recursive, out, count)));
-    if (strike.hit && strike.fault == TARN_FAULT_EMPTY_LIST)
+    if (suffers(&strike, TARN_FAULT_EMPTY_LIST))
         *count = 0;
+    if (suffers(&strike, TARN_FAULT_SHORT_LIST))
+        *count = strike.dice == 0 ? *count / 2 : (size_t)(strike.dice % (*count + 1));
+    if (suffers(&strike, TARN_FAULT_STALE_LIST))
+        leave_out_young(f, &strike, *out, count);
     return TARN_OK;
 }
 
@@ -221,7 +268,7 @@ static struct tarn_status *faulty_move_folder(void *self, struct tarn_op *op, co
                                               const char *to)
 {
     struct faulty *f = self;
-    struct strike strike = begin(f, "move_folder", from);
+    struct strike strike = begin(f, op, "move_folder", from);
     TARN_TRY(prevented(&strike));
     return after(&strike, f->inner->ops->move_folder(f->inner->self, op, from, to));
 }
@@ -229,7 +276,7 @@ static struct tarn_status *faulty_move_folder(void *self, struct tarn_op *op, co
 static struct tarn_status *faulty_prune(void *self, struct tarn_op *op, const char *key)
 {
     struct faulty *f = self;
-    struct strike strike = begin(f, "prune", key);
+    struct strike strike = begin(f, op, "prune", key);
     TARN_TRY(prevented(&strike));
     return after(&strike, f->inner->ops->prune(f->inner->self, op, key));
 }
@@ -257,8 +304,9 @@ static struct tarn_status *faulty_open(void *self, struct tarn_op *op, const cha
                                        int64_t *size)
 {
     struct faulty *f = self;
-    struct strike strike = begin(f, "open", key);
+    struct strike strike = begin(f, op, "open", key);
     TARN_TRY(prevented(&strike));
+    TARN_TRY(hidden(&strike));
     struct handle *handle = handle_new(f, key);
     struct tarn_status *status =
         after(&strike, tarn_store_reader_open(f->inner, op, key, &handle->reader));
@@ -275,7 +323,7 @@ static struct tarn_status *faulty_read_at(void *self, struct tarn_op *op, int64_
                                           size_t size, uint8_t *out, size_t *got)
 {
     struct handle *handle = self;
-    struct strike strike = begin(handle->faulty, "read_at", handle->key);
+    struct strike strike = begin(handle->faulty, op, "read_at", handle->key);
     TARN_TRY(prevented(&strike));
     return after(&strike, tarn_store_reader_read_at(handle->reader, op, offset, size, out, got));
 }
@@ -284,7 +332,7 @@ static struct tarn_status *faulty_create(void *self, struct tarn_op *op, const c
                                          void **out)
 {
     struct faulty *f = self;
-    struct strike strike = begin(f, "create", key);
+    struct strike strike = begin(f, op, "create", key);
     TARN_TRY(prevented(&strike));
     struct handle *handle = handle_new(f, key);
     struct tarn_status *status =
@@ -300,46 +348,42 @@ static struct tarn_status *faulty_create(void *self, struct tarn_op *op, const c
 static struct tarn_status *faulty_append(void *self, struct tarn_op *op, struct tarn_slice bytes)
 {
     struct handle *handle = self;
-    struct strike strike = begin(handle->faulty, "append", handle->key);
+    struct strike strike = begin(handle->faulty, op, "append", handle->key);
+    if (tears(&strike))
+        tarn_status_free(tarn_store_writer_append(handle->writer, op,
+                                                  tarn_slice_of(bytes.data, bytes.size / 2)));
     struct tarn_status *status = prevented(&strike);
     if (status == TARN_OK)
         return after(&strike, tarn_store_writer_append(handle->writer, op, bytes));
     handle->torn = true; /* bytes are missing: as with a real error, no finish after this */
-    if (strike.fault == TARN_FAULT_TEAR)
-        tarn_status_free(tarn_store_writer_append(handle->writer, op,
-                                                  tarn_slice_of(bytes.data, bytes.size / 2)));
     return status;
 }
 
 static struct tarn_status *faulty_finish(void *self, struct tarn_op *op)
 {
     struct handle *handle = self;
-    struct strike strike = begin(handle->faulty, "finish", handle->key);
+    struct strike strike = begin(handle->faulty, op, "finish", handle->key);
     struct tarn_status *status = prevented(&strike);
     if (status == TARN_OK && handle->torn)
         status = tarn_status_new(TARN_IO_ERROR,
                                  "'%s' is not published: a write to it failed before", handle->key);
     if (status == TARN_OK)
-        status = after(&strike, tarn_store_writer_finish(tarn_move(handle->writer), op));
+        status = tarn_store_writer_finish(tarn_move(handle->writer), op);
+    if (status == TARN_OK)
+        tarn_store__faulty_born(handle->faulty, strike.number, handle->key);
+    status = after(&strike, status);
     handle_free(handle);
     return status;
 }
 
 /* ---- life ---- */
 
-static void clear_rules(struct faulty *f)
-{
-    for (size_t i = 0; i < f->count; i++) {
-        free((char *)f->rules[i].is.call);
-        free((char *)f->rules[i].is.key_part);
-    }
-    f->count = 0;
-}
-
 static void faulty_close(void *self)
 {
     struct faulty *f = self;
-    clear_rules(f);
+    tarn_store__faulty_late_fini(f);
+    tarn_store__faulty_forget_rules(f);
+    tarn_store__faulty_forget_plan(f);
     free(f->rules);
     pthread_mutex_destroy(&f->mutex);
     tarn_store_unref(f->inner);
@@ -351,6 +395,8 @@ static const struct tarn_store_ops faulty_ops = {
     .get = faulty_get,
     .stat = faulty_stat,
     .put = faulty_put,
+    .put_hint = faulty_put_hint,
+    .put_many = faulty_put_many,
     .put_if_absent = faulty_put_if_absent,
     .remove = faulty_remove,
     .list = faulty_list,
@@ -369,10 +415,12 @@ static const struct tarn_store_ops faulty_ops = {
 struct tarn_store *tarn_store_faulty_new(struct tarn_store *inner)
 {
     struct faulty *f = tarn_calloc(1, sizeof *f);
+    f->ops = faulty_ops;
+    f->ops.remote = inner->ops->remote;
     f->inner = tarn_store_ref(inner);
     atomic_init(&f->call_count, 0);
     pthread_mutex_init(&f->mutex, NULL);
-    struct tarn_store *store = tarn_store_new(&faulty_ops, f);
+    struct tarn_store *store = tarn_store_new(&f->ops, f);
     free(store->uri);
     store->uri = tarn_strdup(inner->uri);
     return store;
@@ -380,19 +428,34 @@ struct tarn_store *tarn_store_faulty_new(struct tarn_store *inner)
 
 static struct faulty *faulty_of(const struct tarn_store *store)
 {
-    tarn_assert(store->ops == &faulty_ops);
+    tarn_assert(store->ops->close == faulty_close);
     return store->self;
 }
 
 void tarn_store_faulty_add(struct tarn_store *store, const struct tarn_fault_rule *rule)
 {
     struct faulty *f = faulty_of(store);
+    tarn_assert(tarn_store__faulty_is_call(rule->call));
     pthread_mutex_lock(&f->mutex);
-    TARN_GROW(f->rules, f->count, f->capacity);
-    struct rule *added = &f->rules[f->count++];
-    *added = (struct rule){.is = *rule};
+    TARN_GROW(f->rules, f->rule_count, f->rule_capacity);
+    struct fault_rule *added = &f->rules[f->rule_count++];
+    *added = (struct fault_rule){.is = *rule};
     added->is.call = tarn_strdup(rule->call);
     added->is.key_part = tarn_strdup(rule->key_part);
+    pthread_mutex_unlock(&f->mutex);
+}
+
+void tarn_store_faulty_plan(struct tarn_store *store, const struct tarn_fault_plan *plan)
+{
+    struct faulty *f = faulty_of(store);
+    pthread_mutex_lock(&f->mutex);
+    tarn_store__faulty_forget_plan(f);
+    if (plan != NULL) {
+        f->plan = *plan;
+        f->plan.key_part = tarn_strdup(plan->key_part);
+        f->counters = tarn_calloc(TARN_STORE_PLAN_COUNTERS, sizeof *f->counters);
+        f->has_plan = true;
+    }
     pthread_mutex_unlock(&f->mutex);
 }
 
@@ -400,11 +463,32 @@ void tarn_store_faulty_clear(struct tarn_store *store)
 {
     struct faulty *f = faulty_of(store);
     pthread_mutex_lock(&f->mutex);
-    clear_rules(f);
+    tarn_store__faulty_forget_rules(f);
+    tarn_store__faulty_forget_plan(f);
+    f->throttled_until_ms = 0;
     pthread_mutex_unlock(&f->mutex);
 }
 
 int tarn_store_faulty_call_count(const struct tarn_store *store)
 {
     return atomic_load(&faulty_of(store)->call_count);
+}
+
+size_t tarn_store_faulty_late_count(const struct tarn_store *store)
+{
+    struct faulty *f = faulty_of(store);
+    pthread_mutex_lock(&f->mutex);
+    size_t count = f->late_count;
+    pthread_mutex_unlock(&f->mutex);
+    return count;
+}
+
+void tarn_store_faulty_land(struct tarn_store *store)
+{
+    tarn_store__faulty_land(faulty_of(store), INT64_MAX);
+}
+
+void tarn_store_faulty_set_remote(struct tarn_store *store, bool remote)
+{
+    faulty_of(store)->ops.remote = remote;
 }

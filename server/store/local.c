@@ -13,225 +13,39 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#define TEMPORARY_SIZE 256
-#define TEMPORARY_STEM_MAX 200 /* of the name: dots, uuid and ".tmp" must fit into 255 bytes too */
-#define FOLDER_TRIES_MAX 8     /* a folder may be pruned between finding and using it */
 #define READ_FLAGS (O_RDONLY | O_NONBLOCK) /* a pipe in the way must not hold us up */
-#define FILE_MODE 0666                     /* less the umask */
-
-/* A file that has no name of its own yet. */
-struct draft {
-    int folder;
-    int file;
-    const char *name; /* of the object; borrowed from key */
-    char *key;        /* owned */
-    char temporary[TEMPORARY_SIZE];
-    bool failed; /* a write or sync went wrong: never to be published */
-};
-
-/* ---- drafts ---- */
-
-static void draft_fini(struct draft *draft)
-{
-    tarn_store__close_drop(&draft->file);
-    if (draft->folder >= 0 && draft->temporary[0] != '\0')
-        unlinkat(draft->folder, draft->temporary, 0);
-    tarn_store__close_drop(&draft->folder);
-    free(draft->key);
-    draft->key = NULL;
-}
-
-static void name_temporary(struct draft *draft)
-{
-    char uuid[TARN_UUID_SIZE];
-    size_t stem = strnlen(draft->name, TEMPORARY_STEM_MAX);
-    while (stem > 0 && ((unsigned char)draft->name[stem] & 0xc0) == 0x80)
-        stem--; /* not through the middle of a character: the name must stay UTF-8 */
-    tarn_uuid_random(uuid);
-    snprintf(draft->temporary, sizeof draft->temporary, ".%.*s.%s.tmp", (int)stem, draft->name,
-             uuid);
-}
-
-/* A draft that failed to begin is ended by draft_fini like any other. */
-static struct tarn_status *draft_begin(struct draft *draft, const struct local *local,
-                                       const char *key)
-{
-    int error = ENOENT;
-    *draft = (struct draft){.folder = -1, .file = -1, .key = tarn_strdup(key)};
-    for (int tries = 0; tries < FOLDER_TRIES_MAX && error == ENOENT; tries++) {
-        tarn_store__close_drop(&draft->folder);
-        TARN_TRY(
-            tarn_store__local_open_parent(local, draft->key, true, &draft->folder, &draft->name));
-        name_temporary(draft);
-        draft->file = openat(draft->folder, draft->temporary,
-                             O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, FILE_MODE);
-        if (draft->file >= 0)
-            return TARN_OK;
-        error = errno;
-        draft->temporary[0] = '\0'; /* nothing to remove */
-    }
-    return tarn_store__local_error(error, "create", key);
-}
-
-static struct tarn_status *draft_write(struct draft *draft, struct tarn_slice bytes)
-{
-    while (bytes.size > 0 && !draft->failed) {
-        ssize_t n = write(draft->file, bytes.data, bytes.size);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0) {
-            draft->failed = true;
-            return tarn_store__local_error(errno, "write", draft->key);
-        }
-        bytes.data += n;
-        bytes.size -= (size_t)n;
-    }
-    return TARN_OK;
-}
-
-/* After a failed sync the pages count as clean and the next sync would succeed: never try again. */
-static struct tarn_status *draft_sync(struct draft *draft)
-{
-    if (draft->failed)
-        return tarn_status_new(TARN_IO_ERROR, "'%s' is not published: a write to it failed before",
-                               draft->key);
-    if (fsync(draft->file) == 0)
-        return TARN_OK;
-    draft->failed = true;
-    return tarn_store__local_error(errno, "sync", draft->key);
-}
-
-static struct tarn_status *sync_folder(int folder, const char *key)
-{
-    if (fsync(folder) == 0)
-        return TARN_OK;
-    return tarn_store__local_error(errno, "sync the folder of", key);
-}
-
-static struct tarn_status *taken_by_folder(const char *key)
-{
-    return tarn_status_new(TARN_PATH_INVALID, "'%s' is a folder", key);
-}
-
-static bool is_folder_at(int folder, const char *name)
-{
-    struct stat st;
-    return fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode);
-}
-
-/* Errors of link that say for certain that no link was made. */
-static bool certainly_not(int error)
-{
-    static const int certain[] = {
-        EEXIST, ENOSPC,       EDQUOT, EACCES, EPERM,  EROFS,      ENOENT, ENOTDIR,
-        EMLINK, ENAMETOOLONG, ELOOP,  EXDEV,  EINVAL, EOPNOTSUPP, ENOSYS,
-    };
-    for (size_t i = 0; i < TARN_COUNT_OF(certain); i++) {
-        if (certain[i] == error)
-            return true;
-    }
-    return false;
-}
-
-/* 0 or errno. */
-static int move_name(struct draft *draft)
-{
-    int result =
-        renameat2(draft->folder, draft->temporary, draft->folder, draft->name, RENAME_NOREPLACE);
-    if (result != 0)
-        return errno;
-    draft->temporary[0] = '\0';
-    return 0;
-}
-
-static int link_name(const struct draft *draft)
-{
-    int result = linkat(draft->folder, draft->temporary, draft->folder, draft->name, 0);
-    return result == 0 ? 0 : errno;
-}
-
-/* File systems without hard links still have a rename that doesn't replace. */
-static int give_name(struct draft *draft)
-{
-    int error = link_name(draft);
-    bool no_links = error == EPERM || error == EOPNOTSUPP || error == ENOSYS;
-    return no_links ? move_name(draft) : error;
-}
-
-/* Over NFS a reply may be lost and the repetition answered with "exists" or an error: two names
- * mean that the link is ours. */
-static bool has_two_names(const struct draft *draft)
-{
-    struct stat st;
-    return fstat(draft->file, &st) == 0 && st.st_nlink == 2;
-}
-
-/* Nobody yet, or *created; OUTCOME_UNKNOWN from where the name may be there and may not last. */
-static struct tarn_status *draft_claim(struct draft *draft, bool *created)
-{
-    *created = false;
-    TARN_TRY(draft_sync(draft));
-    int error = give_name(draft);
-    if (error != 0 && !has_two_names(draft)) {
-        if (!certainly_not(error))
-            return tarn_status_new(TARN_OUTCOME_UNKNOWN, "link '%s': %s", draft->key,
-                                   strerrordesc_np(error));
-        if (error != EEXIST)
-            return tarn_store__local_error(error, "link", draft->key);
-        if (is_folder_at(draft->folder, draft->name))
-            return taken_by_folder(draft->key);
-        /* The answer "somebody else's is there" must last as well. */
-        return sync_folder(draft->folder, draft->key);
-    }
-    if (draft->temporary[0] != '\0' && unlinkat(draft->folder, draft->temporary, 0) == 0)
-        draft->temporary[0] = '\0';
-    if (fsync(draft->folder) != 0)
-        return tarn_status_new(TARN_OUTCOME_UNKNOWN,
-                               "'%s' is there, but its folder can't be synced: %s", draft->key,
-                               strerrordesc_np(errno));
-    *created = true;
-    return TARN_OK;
-}
-
-/* File systems without RENAME_NOREPLACE (NFS) have links. */
-static int rename_without_replacing(struct draft *draft)
-{
-    int error = move_name(draft);
-    return error == EINVAL || error == ENOSYS ? link_name(draft) : error;
-}
-
-/* For writers: their objects are named by uuid, so one that exists is an error. */
-static struct tarn_status *draft_publish(struct draft *draft)
-{
-    TARN_TRY(draft_sync(draft));
-    int error = rename_without_replacing(draft);
-    if (error == EEXIST)
-        return tarn_status_new(TARN_OBJECT_EXISTS, "'%s' is already there", draft->key);
-    if (error != 0)
-        return tarn_store__local_error(error, "publish", draft->key);
-    struct tarn_status *status = sync_folder(draft->folder, draft->key);
-    if (status != TARN_OK)
-        unlinkat(draft->folder, draft->name, 0); /* nobody has been told its name */
-    return status;
-}
 
 /* ---- whole objects ---- */
+
+/* Syncs are for what must outlive a loss of power: a hint that is behind, or empty, is one that is
+ * not believed. */
+static struct tarn_status *local_put_hint(void *self, struct tarn_op *op, const char *key,
+                                          struct tarn_slice body)
+{
+    TARN_OWN(tarn_store__draft_fini) struct draft draft;
+    TARN_TRY(tarn_store__draft_begin(&draft, self, key));
+    TARN_TRY(tarn_store__draft_write(&draft, body));
+    if (renameat(draft.folder, draft.temporary, draft.folder, draft.name) != 0)
+        return tarn_store__local_error(errno, "replace", key);
+    draft.temporary[0] = '\0';
+    return TARN_OK;
+}
 
 static struct tarn_status *local_put(void *self, struct tarn_op *op, const char *key,
                                      struct tarn_slice body)
 {
-    TARN_OWN(draft_fini) struct draft draft;
-    TARN_TRY(draft_begin(&draft, self, key));
-    TARN_TRY(draft_write(&draft, body));
-    TARN_TRY(draft_sync(&draft));
+    TARN_OWN(tarn_store__draft_fini) struct draft draft;
+    TARN_TRY(tarn_store__draft_begin(&draft, self, key));
+    TARN_TRY(tarn_store__draft_write(&draft, body));
+    TARN_TRY(tarn_store__draft_sync(&draft));
     if (renameat(draft.folder, draft.temporary, draft.folder, draft.name) != 0)
         return tarn_store__local_error(errno, "replace", key);
     draft.temporary[0] = '\0';
-    return sync_folder(draft.folder, key);
+    return tarn_store__sync_folder(self, draft.folder, key);
 }
 
 /* A look first: losers of a race then write nothing. *there: answered already. */
-static struct tarn_status *look_before(const struct local *local, const char *key, bool *there)
+static struct tarn_status *look_before(struct local *local, const char *key, bool *there)
 {
     struct stat st;
     const char *name;
@@ -246,7 +60,7 @@ static struct tarn_status *look_before(const struct local *local, const char *ke
     if (fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW) != 0)
         return TARN_OK; /* the attempt itself will say what is wrong */
     *there = true;
-    return S_ISDIR(st.st_mode) ? taken_by_folder(key) : sync_folder(folder, key);
+    return tarn_store__sync_present(local, folder, name, key);
 }
 
 static struct tarn_status *local_put_if_absent(void *self, struct tarn_op *op, const char *key,
@@ -257,10 +71,10 @@ static struct tarn_status *local_put_if_absent(void *self, struct tarn_op *op, c
     TARN_TRY(look_before(self, key, &there));
     if (there)
         return TARN_OK;
-    TARN_OWN(draft_fini) struct draft draft;
-    TARN_TRY(draft_begin(&draft, self, key));
-    TARN_TRY(draft_write(&draft, body));
-    return draft_claim(&draft, created);
+    TARN_OWN(tarn_store__draft_fini) struct draft draft;
+    TARN_TRY(tarn_store__draft_begin(&draft, self, key));
+    TARN_TRY(tarn_store__draft_write(&draft, body));
+    return tarn_store__draft_claim(&draft, created);
 }
 
 /* Opens an object that is one; a folder or a pipe is none. */
@@ -338,6 +152,7 @@ static struct tarn_status *local_remove(void *self, struct tarn_op *op, const ch
 {
     const char *name;
     TARN_OWN(tarn_store__close_drop) int folder = -1;
+    TARN_TRY(tarn_store__local_writable(self, key));
     struct tarn_status *status = tarn_store__local_open_parent(self, key, false, &folder, &name);
     if (tarn_status_reason(status) == TARN_OBJECT_NOT_FOUND) {
         tarn_status_drop(&status);
@@ -345,7 +160,7 @@ static struct tarn_status *local_remove(void *self, struct tarn_op *op, const ch
     }
     TARN_TRY(status);
     if (unlinkat(folder, name, 0) == 0)
-        return sync_folder(folder, key);
+        return tarn_store__sync_folder(self, folder, key);
     /* A folder is no object, so there was none to delete. */
     if (tarn_store__local_is_absent(errno) || errno == EISDIR)
         return TARN_OK;
@@ -358,8 +173,9 @@ static struct tarn_status *local_move_folder(void *self, struct tarn_op *op, con
     const char *from_name, *to_name;
     TARN_OWN(tarn_store__close_drop) int from_folder = -1;
     TARN_OWN(tarn_store__close_drop) int to_folder = -1;
+    TARN_TRY(tarn_store__local_writable(self, from));
     TARN_TRY(tarn_store__local_open_parent(self, from, false, &from_folder, &from_name));
-    if (!is_folder_at(from_folder, from_name))
+    if (!tarn_store__is_folder_at(from_folder, from_name))
         return tarn_status_new(TARN_OBJECT_NOT_FOUND, "there is no folder '%s'", from);
     TARN_TRY(tarn_store__local_open_parent(self, to, true, &to_folder, &to_name));
     int failed = renameat2(from_folder, from_name, to_folder, to_name, RENAME_NOREPLACE);
@@ -371,8 +187,8 @@ static struct tarn_status *local_move_folder(void *self, struct tarn_op *op, con
         return tarn_status_new(TARN_OBJECT_EXISTS, "'%s' is already there", to);
     if (failed != 0)
         return tarn_store__local_error(errno, "move the folder", from);
-    TARN_TRY(sync_folder(to_folder, to));
-    return sync_folder(from_folder, from);
+    TARN_TRY(tarn_store__sync_folder(self, to_folder, to));
+    return tarn_store__sync_folder(self, from_folder, from);
 }
 
 /* ---- readers and writers ---- */
@@ -414,11 +230,11 @@ static void local_reader_close(void *self)
 static struct tarn_status *local_create(void *self, struct tarn_op *op, const char *key, void **out)
 {
     struct draft *draft = tarn_calloc(1, sizeof *draft);
-    struct tarn_status *status = draft_begin(draft, self, key);
-    if (status == TARN_OK && is_folder_at(draft->folder, draft->name))
-        status = taken_by_folder(key);
+    struct tarn_status *status = tarn_store__draft_begin(draft, self, key);
+    if (status == TARN_OK && tarn_store__is_folder_at(draft->folder, draft->name))
+        status = tarn_store__taken_by_folder(key);
     if (status != TARN_OK) {
-        draft_fini(draft);
+        tarn_store__draft_fini(draft);
         free(draft);
         return status;
     }
@@ -428,18 +244,18 @@ static struct tarn_status *local_create(void *self, struct tarn_op *op, const ch
 
 static struct tarn_status *local_append(void *self, struct tarn_op *op, struct tarn_slice bytes)
 {
-    return draft_write(self, bytes);
+    return tarn_store__draft_write(self, bytes);
 }
 
 static void local_abort(void *self)
 {
-    draft_fini(self);
+    tarn_store__draft_fini(self);
     free(self);
 }
 
 static struct tarn_status *local_finish(void *self, struct tarn_op *op)
 {
-    struct tarn_status *status = draft_publish(self);
+    struct tarn_status *status = tarn_store__draft_publish(self);
     local_abort(self);
     return status;
 }
@@ -449,6 +265,7 @@ static struct tarn_status *local_finish(void *self, struct tarn_op *op)
 static void local_close(void *self)
 {
     struct local *local = self;
+    tarn_store__sync_crew_free(local->crew);
     tarn_store__close_drop(&local->root);
     free(local);
 }
@@ -458,6 +275,8 @@ static const struct tarn_store_ops local_ops = {
     .get = local_get,
     .stat = local_stat,
     .put = local_put,
+    .put_hint = local_put_hint,
+    .put_many = tarn_store__local_put_many,
     .put_if_absent = local_put_if_absent,
     .remove = local_remove,
     .list = tarn_store__local_list,
@@ -480,6 +299,7 @@ struct tarn_status *tarn_store__local_open(const char *path, struct tarn_store *
     struct local *local = tarn_calloc(1, sizeof *local);
     local->root = root;
     local->openat2 = true;
+    local->crew = tarn_store__sync_crew_new();
     int probe = tarn_store__local_open_at(local, "", O_PATH | O_DIRECTORY);
     local->openat2 = probe >= 0; /* old kernels say ENOSYS, some sandboxes EPERM */
     tarn_store__close_drop(&probe);

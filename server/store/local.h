@@ -1,5 +1,6 @@
 /*
- * local - what the files of the local driver share: finding the place of a key, walking folders.
+ * local - what the files of the local driver share: finding the place of a key, drafts of files, syncing
+ * many at once, walking folders.
  *
  * A key never leads out of the root, whatever links lie on the way: openat2 with RESOLVE_BENEATH
  * sees to it, and where the kernel hasn't it, links are refused altogether.
@@ -12,10 +13,18 @@
 
 #include "store/internal.h"
 
+struct sync_crew;
+
 struct local {
-    int root;     /* the root folder, open for reading */
-    bool openat2; /* the kernel has it */
+    int root;               /* the root folder, open for reading */
+    bool openat2;           /* the kernel has it */
+    atomic_bool sync_lost;  /* a folder couldn't be synced: nothing is promised any more */
+    struct sync_crew *crew; /* owned */
 };
+
+/* IO_ERROR once a sync of a folder has failed. */
+TARN_MUST struct tarn_status *tarn_store__local_writable(const struct local *local,
+                                                         const char *key);
 
 /* The status of a failed system call: `what` is the verb, "write". */
 TARN_MUST struct tarn_status *tarn_store__local_error(int error, const char *what, const char *key);
@@ -26,12 +35,65 @@ int tarn_store__local_open_at(const struct local *local, const char *key, int fl
 
 /* Opens the folder that `key` lies in, *name its last segment (borrowed from key). create: makes
  * missing ones, and each is durable before anything is put into it. */
-TARN_MUST struct tarn_status *tarn_store__local_open_parent(const struct local *local,
-                                                            const char *key, bool create, int *fd,
+TARN_MUST struct tarn_status *tarn_store__local_open_parent(struct local *local, const char *key,
+                                                            bool create, int *fd,
                                                             const char **name);
 
 /* Opens the absolute `path` as a root, making it and its parents. */
 TARN_MUST struct tarn_status *tarn_store__local_open_root(const char *path, int *fd);
+
+/* --- drafts --- */
+
+#define TARN_STORE_TEMPORARY_SIZE 256
+
+/* A file that has no name of its own yet. */
+struct draft {
+    struct local *local; /* borrowed */
+    int folder;
+    int file;
+    const char *name; /* of the object; borrowed from key */
+    char *key;        /* owned */
+    char temporary[TARN_STORE_TEMPORARY_SIZE];
+    bool failed; /* a write or sync went wrong: never to be published */
+    bool named;  /* by draft_name */
+};
+
+/* One that failed to begin is ended by fini like any other. */
+TARN_MUST struct tarn_status *tarn_store__draft_begin(struct draft *draft, struct local *local,
+                                                      const char *key);
+TARN_MUST struct tarn_status *tarn_store__draft_write(struct draft *draft, struct tarn_slice bytes);
+TARN_MUST struct tarn_status *tarn_store__draft_sync(struct draft *draft);
+/* What the sync said, where somebody else did it: 0 or errno. */
+TARN_MUST struct tarn_status *tarn_store__draft_synced(struct draft *draft, int error);
+/* put_if_absent: syncs, names, syncs the folder. */
+TARN_MUST struct tarn_status *tarn_store__draft_claim(struct draft *draft, bool *created);
+/* Names without replacing; nothing is synced. unname takes it back. */
+TARN_MUST struct tarn_status *tarn_store__draft_name(struct draft *draft);
+void tarn_store__draft_unname(struct draft *draft);
+/* Syncs, names without replacing, syncs the folder. */
+TARN_MUST struct tarn_status *tarn_store__draft_publish(struct draft *draft);
+void tarn_store__draft_fini(struct draft *draft);
+
+TARN_MUST struct tarn_status *tarn_store__sync_folder(struct local *local, int folder,
+                                                      const char *key);
+TARN_MUST struct tarn_status *tarn_store__folder_synced(struct local *local, int error,
+                                                        const char *key);
+/* Makes durable that `name` is there; OUTCOME_UNKNOWN where that fails. PATH_INVALID: it is a folder. */
+TARN_MUST struct tarn_status *tarn_store__sync_present(struct local *local, int folder,
+                                                       const char *name, const char *key);
+TARN_MUST TARN_NONNULL struct tarn_status *tarn_store__taken_by_folder(const char *key);
+bool tarn_store__is_folder_at(int folder, const char *name);
+
+/* --- many at once --- */
+
+#define TARN_STORE_SYNC_THREADS_MAX 32 /* beyond it syncs wait for each other */
+struct sync_crew *tarn_store__sync_crew_new(void);
+void tarn_store__sync_crew_free(struct sync_crew *crew); /* NULL is fine */
+/* fsync of each; errors[i] is 0 or errno. Returns when all are done. */
+void tarn_store__sync_all(struct sync_crew *crew, const int *fds, int *errors, size_t count);
+TARN_MUST struct tarn_status *tarn_store__local_put_many(void *self, struct tarn_op *op,
+                                                         const struct tarn_new_object *objects,
+                                                         size_t count);
 
 /* Walking folders: the driver's list and prune. */
 TARN_MUST struct tarn_status *tarn_store__local_list(void *self, struct tarn_op *op,

@@ -102,18 +102,22 @@ int tarn_store__local_open_at(const struct local *local, const char *key, int fl
 }
 
 /* Makes one folder and its entry durable. EEXIST is fine: the other maker may not have come to its
- * fsync yet, so ours is done all the same. */
-static struct tarn_status *make_folder(int parent, const char *name, const char *path)
+ * fsync yet, so ours is done all the same. local: NULL before there is one. */
+static struct tarn_status *make_folder(struct local *local, int parent, const char *name,
+                                       const char *path)
 {
     if (mkdirat(parent, name, FOLDER_MODE) != 0 && errno != EEXIST)
         return tarn_store__local_error(errno, "make the folder", path);
-    if (fsync(parent) != 0)
-        return tarn_store__local_error(errno, "sync the folder above", path);
-    return TARN_OK;
+    if (fsync(parent) == 0)
+        return TARN_OK;
+    int error = errno;
+    if (local != NULL)
+        tarn_status_free(tarn_store__folder_synced(local, error, path));
+    return tarn_store__local_error(error, "sync the folder above", path);
 }
 
 /* Opens folder `path`, from the root downwards, and makes what is missing on the way. */
-static struct tarn_status *make_folders(const struct local *local, const char *path, int *out)
+static struct tarn_status *make_folders(struct local *local, const char *path, int *out)
 {
     TARN_OWN(tarn_free_drop) char *part = tarn_strdup(path);
     TARN_OWN(tarn_store__close_drop) int folder =
@@ -126,7 +130,7 @@ static struct tarn_status *make_folders(const struct local *local, const char *p
             *slash = '\0';
         int next = tarn_store__local_open_at(local, part, FOLDER_FLAGS);
         if (next < 0 && errno == ENOENT) {
-            TARN_TRY(make_folder(folder, name, part));
+            TARN_TRY(make_folder(local, folder, name, part));
             next = tarn_store__local_open_at(local, part, FOLDER_FLAGS);
         }
         if (next < 0)
@@ -142,8 +146,8 @@ static struct tarn_status *make_folders(const struct local *local, const char *p
     return TARN_OK;
 }
 
-struct tarn_status *tarn_store__local_open_parent(const struct local *local, const char *key,
-                                                  bool create, int *fd, const char **name)
+struct tarn_status *tarn_store__local_open_parent(struct local *local, const char *key, bool create,
+                                                  int *fd, const char **name)
 {
     const char *slash = strrchr(key, '/');
     size_t folder_size = slash == NULL ? 0 : (size_t)(slash - key);
@@ -174,7 +178,7 @@ struct tarn_status *tarn_store__local_open_root(const char *path, int *out)
                       : tarn_slice_dup(tarn_slice_of(path, (size_t)(slash - path)));
     TARN_OWN(tarn_store__close_drop) int parent = -1;
     TARN_TRY(tarn_store__local_open_root(above, &parent));
-    TARN_TRY(make_folder(parent, slash + 1, path));
+    TARN_TRY(make_folder(NULL, parent, slash + 1, path));
     *out = open(path, FOLDER_FLAGS);
     return *out >= 0 ? TARN_OK : tarn_store__local_error(errno, "open the folder", path);
 }

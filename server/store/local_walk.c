@@ -128,7 +128,7 @@ struct tarn_status *tarn_store__local_list(void *self, struct tarn_op *op, const
     return TARN_OK;
 }
 
-static struct tarn_status *remove_folder_if_empty(const struct local *local, const char *key)
+static struct tarn_status *remove_folder_if_empty(struct local *local, const char *key)
 {
     const char *name;
     TARN_OWN(tarn_store__close_drop) int above = -1;

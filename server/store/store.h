@@ -1,5 +1,5 @@
 /*
- * store - objects by key: the one way to reach a warehouse. local, memory; faulty wraps any.
+ * store - objects by key: the one way to reach a warehouse. local, memory; faulty wraps any (faulty.h).
  *
  * Shape    a key is a path relative to the store's root, "db.db/t/snapshot/snapshot-1": UTF-8, no
  *          leading or double slash, no "." or ".." segment (PATH_INVALID). Objects appear whole or
@@ -11,12 +11,14 @@
  * Threads  any that may wait; a reader or writer belongs to one at a time (read_at: any).
  * Errors   OBJECT_NOT_FOUND, STORE_DENIED, DISK_FULL, STORE_UNAVAILABLE, IO_ERROR, and
  *          OUTCOME_UNKNOWN from put_if_absent alone: it may or may not have happened; read it back.
- *          A failed fsync is an error for good; a later success says nothing about it.
+ *          A failed fsync is an error for good; a later success says nothing about it. Where it was a
+ *          folder's, the store takes nothing more (IO_ERROR), since what is there can't be known.
  */
 #ifndef TARN_STORE_H
 #define TARN_STORE_H
 
 #include "base/base.h"
+#include "store/faulty.h"
 
 struct tarn_store;
 struct tarn_store_reader;
@@ -47,7 +49,8 @@ struct tarn_store_ops {
     /* Replaces or creates; durable when it returns. For objects of ours only. */
     struct tarn_status *(*put)(void *self, struct tarn_op *op, const char *key,
                                struct tarn_slice body);
-    /* As put, but a crash may bring back what was there before. For hints. NULL: put. */
+    /* As put, but a crash may bring back what was there before, or leave nothing or an empty object.
+     * For hints. NULL: put. */
     struct tarn_status *(*put_hint)(void *self, struct tarn_op *op, const char *key,
                                     struct tarn_slice body);
     /* Creates objects under names that nobody else uses, all at once: for the time of one. Durable when
@@ -55,7 +58,8 @@ struct tarn_store_ops {
     struct tarn_status *(*put_many)(void *self, struct tarn_op *op,
                                     const struct tarn_new_object *objects, size_t count);
     /* Creates `key` unless it exists; *created false means somebody else's is there. Never
-     * overwrites. Whichever it is, it is durable when it returns. */
+     * overwrites. Whichever it is, it is durable when it returns: so putting again settles what is
+     * unknown, where reading back only shows it. */
     struct tarn_status *(*put_if_absent)(void *self, struct tarn_op *op, const char *key,
                                          struct tarn_slice body, bool *created);
     /* Deleting what isn't there is success, and a folder is no object. Durable when it returns: a
@@ -149,31 +153,5 @@ TARN_MUST struct tarn_status *tarn_store_writer_append(struct tarn_store_writer 
 TARN_MUST struct tarn_status *tarn_store_writer_finish(struct tarn_store_writer *consumed,
                                                        struct tarn_op *op);
 void tarn_store_writer_abort(struct tarn_store_writer *consumed); /* NULL is fine */
-
-/* --- faulty: wraps a store (shared) and disturbs chosen calls. For tests, and for the crash test
- *     driver by TARN_STORE_FAULTS (see faulty.c). --- */
-enum tarn_fault {
-    TARN_FAULT_FAIL_BEFORE, /* an IO error, nothing happened */
-    TARN_FAULT_FAIL_AFTER,  /* it happened, and the caller is told IO error or OUTCOME_UNKNOWN */
-    TARN_FAULT_UNKNOWN,     /* put_if_absent: OUTCOME_UNKNOWN, nothing happened (yet) */
-    TARN_FAULT_DELAY,       /* waits delay_ms, then goes through */
-    TARN_FAULT_TEAR,        /* append/put: half of the bytes, then an error; never visible whole */
-    TARN_FAULT_FULL,        /* DISK_FULL, nothing happened */
-    TARN_FAULT_EMPTY_LIST,  /* list answers nothing, without an error */
-    TARN_FAULT_KILL_BEFORE, /* _exit(137) before the call */
-    TARN_FAULT_KILL_AFTER,  /* _exit(137) after it */
-};
-struct tarn_fault_rule {
-    const char *call;     /* "put_if_absent", "get", "append", "finish", … or "*" */
-    const char *key_part; /* substring of the key; NULL: any */
-    int skip_count;       /* lets so many matching calls through first */
-    int hit_count;        /* then disturbs so many; 0: all */
-    enum tarn_fault fault;
-    int64_t delay_ms;
-};
-struct tarn_store *tarn_store_faulty_new(struct tarn_store *inner /* shared */);
-void tarn_store_faulty_add(struct tarn_store *faulty, const struct tarn_fault_rule *rule);
-void tarn_store_faulty_clear(struct tarn_store *faulty);
-int tarn_store_faulty_call_count(const struct tarn_store *faulty); /* calls seen: to iterate all */
 
 #endif

@@ -146,7 +146,7 @@ static int run(struct tarn_test *t, bool local, int nth, int hits, enum tarn_fau
     int step = 0, failures = 0;
     struct tarn_store *inner = open_inner(t, local);
     struct tarn_store *store = tarn_store_faulty_new(inner);
-    struct tarn_fault_rule rule = {"*", NULL, nth, hits, fault, 1};
+    struct tarn_fault_rule rule = {"*", NULL, nth, hits, fault, 1, 1};
     if (nth >= 0)
         tarn_store_faulty_add(store, &rule);
     for (struct tarn_status *status; (status = live(t, store, &step)) != TARN_OK;) {

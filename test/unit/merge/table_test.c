@@ -600,7 +600,7 @@ TARN_TEST(table, a_failing_store_leaves_nothing_half_done)
     static const char *const calls[] = {"create", "append", "finish", "open", "read_at"};
     for (size_t c = 0; c < TARN_COUNT_OF(calls); c++) {
         for (int skip = 0, failed = 1; failed == 1; skip++) {
-            struct tarn_fault_rule rule = {calls[c], NULL, skip, 1, TARN_FAULT_FAIL_BEFORE, 0};
+            struct tarn_fault_rule rule = {calls[c], NULL, skip, 1, TARN_FAULT_FAIL_BEFORE, 0, 0};
             struct tarn_merge_split *splits;
             size_t split_count;
 

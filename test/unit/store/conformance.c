@@ -66,6 +66,50 @@ void conformance_put_replaces(struct tarn_test *t, struct tarn_store *store)
     expect_str(listed(t, store, "", true), "hint 1");
 }
 
+void conformance_hints_are_replaced(struct tarn_test *t, struct tarn_store *store)
+{
+    expect_ok(tarn_store_put_hint(store, t->op, "t/snapshot/LATEST", S("a long first one")));
+    expect_ok(tarn_store_put_hint(store, t->op, "t/snapshot/LATEST", S("2")));
+    expect_object(t, store, "t/snapshot/LATEST", "2");
+    expect_str(listed(t, store, "", true), "t/snapshot/LATEST 1");
+}
+
+void conformance_put_many_puts_all(struct tarn_test *t, struct tarn_store *store)
+{
+    enum { COUNT = 150 };
+    struct tarn_new_object objects[COUNT];
+    expect_ok(tarn_store_put_many(store, t->op, NULL, 0));
+    for (int i = 0; i < COUNT; i++) {
+        objects[i].key =
+            tarn_arena_printf(t->arena, "t/%s/m-%03d", i % 50 == 7 ? "index" : "manifest", i);
+        objects[i].body = tarn_test_random_bytes(t, (size_t)i * 97);
+    }
+    expect_ok(tarn_store_put_many(store, t->op, objects, COUNT));
+    for (int i = 0; i < COUNT; i++) {
+        TARN_OWN(tarn_buf_drop) struct tarn_buf got = {0};
+        expect_ok(tarn_store_get(store, t->op, objects[i].key, &got));
+        expect_bytes(tarn_buf_slice(&got), objects[i].body);
+    }
+    size_t count;
+    struct tarn_object *all;
+    expect_ok(tarn_store_list(store, t->op, "", true, &all, &count));
+    expect_int(count, COUNT); /* and nothing hidden */
+}
+
+void conformance_put_many_does_not_replace(struct tarn_test *t, struct tarn_store *store)
+{
+    put(t, store, "t/b", "first");
+    put(t, store, "t/f/g", "x");
+    struct tarn_new_object exists[] = {{"t/a", S("1")}, {"t/b", S("2")}, {"t/c", S("3")}};
+    expect_status(tarn_store_put_many(store, t->op, exists, 3), TARN_OBJECT_EXISTS, "t/b");
+    expect_object(t, store, "t/b", "first");
+    struct tarn_new_object folder[] = {{"t/d", S("1")}, {"t/f", S("2")}};
+    expect_status(tarn_store_put_many(store, t->op, folder, 2), TARN_PATH_INVALID, "t/f");
+    struct tarn_new_object bad[] = {{"t/e", S("1")}, {"t/../e", S("2")}};
+    expect_status(tarn_store_put_many(store, t->op, bad, 2), TARN_PATH_INVALID, "..");
+    expect_absent(t, store, "t/e");
+}
+
 void conformance_get_of_nothing_is_not_found(struct tarn_test *t, struct tarn_store *store)
 {
     struct tarn_store_reader *reader = NULL;

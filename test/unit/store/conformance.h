@@ -15,6 +15,9 @@
 #define CONFORMANCE(X)                                                                             \
     X(put_then_get_gives_the_same_bytes)                                                           \
     X(put_replaces)                                                                                \
+    X(hints_are_replaced)                                                                          \
+    X(put_many_puts_all)                                                                           \
+    X(put_many_does_not_replace)                                                                   \
     X(get_of_nothing_is_not_found)                                                                 \
     X(stat_knows_size_and_time)                                                                    \
     X(folders_are_no_objects)                                                                      \

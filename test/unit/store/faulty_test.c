@@ -30,7 +30,7 @@ static void fixture_init(struct fixture *f)
 static void add(struct fixture *f, const char *call, const char *key_part, int skip, int hits,
                 enum tarn_fault fault)
 {
-    struct tarn_fault_rule rule = {call, key_part, skip, hits, fault, 20};
+    struct tarn_fault_rule rule = {call, key_part, skip, hits, fault, 20, 0};
     tarn_store_faulty_add(f->store, &rule);
 }
 
@@ -212,7 +212,7 @@ TARN_TEST(faulty, bad_rules_are_named)
     } bad[] = {
         {"put", "expected call:"},
         {"put:::", "expected call:"},
-        {"put::0:1:full:1:2", "expected call:"},
+        {"put::0:1:full:1:2:3", "expected call:"},
         {"putt::0:1:full", "putt"},
         {"put::0:1:explode", "explode"},
         {"put::x:1:full", "rule 1"},
