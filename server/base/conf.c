@@ -187,7 +187,7 @@ static int on_pair(void *user, const char *section, const char *key, const char 
     TARN_OWN(tarn_free_drop) char *where = tarn_format("%s:%d", loader->path, loader->line);
     TARN_OWN(tarn_free_drop) char *name =
         section[0] == 0 ? tarn_strdup(key) : tarn_format("%s.%s", section, key);
-    enum tarn_conf_key id;
+    enum tarn_conf_key id = 0;
     struct tarn_status *s = find_key(name, where, &id);
 
     /* An indented line arrives as the key before it once more: refused with the same words. */
@@ -292,7 +292,7 @@ static struct tarn_status *load_variable(struct tarn_conf *conf, const char *var
         return TARN_OK;
     TARN_OWN(tarn_free_drop) char *where =
         tarn_format("variable %.*s", (int)TARN_MIN(equals - variable, 200L), variable);
-    enum tarn_conf_key key;
+    enum tarn_conf_key key = 0;
     TARN_TRY(find_key(name, where, &key));
     return set_value(conf, key, tarn_slice_str(equals + 1), where);
 }
@@ -312,7 +312,7 @@ struct tarn_status *tarn_conf_set(struct tarn_conf *conf, const char *section_do
                                text);
     TARN_OWN(tarn_free_drop) char *name =
         tarn_slice_dup(tarn_slice_of(text, (size_t)(equals - text)));
-    enum tarn_conf_key key;
+    enum tarn_conf_key key = 0;
     TARN_TRY(find_key(name, "--set", &key));
     return set_value(conf, key, tarn_slice_str(equals + 1), "--set");
 }
