@@ -12,6 +12,9 @@
 /* Raised with every change of the families' contents that an older program would misread. */
 #define TARN_STATE_FORMAT 1
 
+#define TARN_STATE_LOAD_PREFIX                                                                     \
+    "loading-" /* files in the folder that are ours until they are taken in */
+
 struct tarn_state {
     char *folder; /* owned */
     int holder;   /* the lock that says who has the folder; -1: none */
@@ -23,6 +26,7 @@ struct tarn_state {
     rocksdb_column_family_handle_t *families[TARN_FAMILY_COUNT];
     rocksdb_column_family_handle_t *unnamed; /* RocksDB's own "default"; holds nothing */
     atomic_int iterator_count;
+    atomic_uint load_count; /* names of files that are loaded */
 };
 
 /* RocksDB's text as a status; frees it. NULL is success. `what` is the verb, "open". */

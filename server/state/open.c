@@ -27,6 +27,9 @@
 #define BLOCK_SIZE ((size_t)8 << 10)
 #define FILTER_BITS 10.0 /* a key: 1 % of the looks for what isn't there read a block */
 
+#define REMOVALS_WINDOW 1024 /* of so many keys in a row … */
+#define REMOVALS_TRIGGER 512 /* … so many are removed */
+
 #define HOLDER_FILE "HOLDER" /* locked by who has the state open; its text is for people */
 #define FORMAT_KEY "format"
 
@@ -64,6 +67,9 @@ rocksdb_options_t *tarn_state__options(void)
     rocksdb_options_set_target_file_size_base(options, TABLE_FILE_SIZE);
     rocksdb_options_set_compression(options, rocksdb_lz4_compression);
     rocksdb_options_set_level_compaction_dynamic_level_bytes(options, 1);
+    /* What is removed often lies in a row, which a walk would have to step over: such a file is rewritten soon. */
+    rocksdb_options_add_compact_on_deletion_collector_factory(options, REMOVALS_WINDOW,
+                                                              REMOVALS_TRIGGER);
     rocksdb_options_set_info_log_level(options, 2); /* warnings */
     rocksdb_options_set_max_log_file_size(options, (size_t)1 << 20);
     rocksdb_options_set_keep_log_file_num(options, 3);
@@ -143,6 +149,8 @@ static struct tarn_status *look_at_folder(const char *folder, bool *exists)
         return system_error(errno, "open the folder", folder);
     *exists = false;
     for (const struct dirent *entry; (entry = readdir(entries)) != NULL;) {
+        if (strncmp(entry->d_name, TARN_STATE_LOAD_PREFIX, strlen(TARN_STATE_LOAD_PREFIX)) == 0)
+            unlinkat(dirfd(entries), entry->d_name, 0); /* of a load that a crash cut short */
         *exists |= strcmp(entry->d_name, "CURRENT") == 0;
         remains |= ends_with(entry->d_name, ".sst");
     }

@@ -7,6 +7,13 @@ struct tarn_state_batch {
     rocksdb_writebatch_t *writes;
 };
 
+struct tarn_state_view {
+    struct tarn_state *state; /* borrowed, as below */
+    const rocksdb_snapshot_t *snapshot;
+};
+
+#define READ_AHEAD_SIZE ((size_t)1 << 20)
+
 struct tarn_state_iterator {
     struct tarn_state *state; /* borrowed: it outlives its iterators */
     rocksdb_iterator_t *it;
@@ -97,39 +104,80 @@ struct tarn_status *tarn_state_write(struct tarn_state *state, struct tarn_state
 
 /* ---- iterators ---- */
 
-/* The first key after all that begin with `prefix`; false: there is none (all ff). */
-static bool after_prefix(struct tarn_slice prefix, struct tarn_buf *out)
+/* The first key after all that begin with `prefix`; empty: there is none (all ff). */
+static void after_prefix(struct tarn_slice prefix, struct tarn_buf *out)
 {
     while (prefix.size > 0 && prefix.data[prefix.size - 1] == 0xff)
         prefix.size--;
     if (prefix.size == 0)
-        return false;
+        return;
     tarn_buf_add(out, prefix.data, prefix.size);
     out->data[out->size - 1]++;
-    return true;
+}
+
+struct tarn_state_iterator *tarn_state_iterator_open(struct tarn_state *state,
+                                                     enum tarn_family family,
+                                                     const struct tarn_state_range *range)
+{
+    struct tarn_state_iterator *it = tarn_calloc(1, sizeof *it);
+    tarn_assert_may_wait();
+    it->state = state;
+    it->read = rocksdb_readoptions_create();
+    if (range->from.size > 0) {
+        tarn_buf_add_slice(&it->lower, range->from);
+        rocksdb_readoptions_set_iterate_lower_bound(it->read, (const char *)it->lower.data,
+                                                    it->lower.size);
+    }
+    if (range->to.size > 0) {
+        tarn_buf_add_slice(&it->upper, range->to);
+        rocksdb_readoptions_set_iterate_upper_bound(it->read, (const char *)it->upper.data,
+                                                    it->upper.size);
+    }
+    if (range->view != NULL)
+        rocksdb_readoptions_set_snapshot(it->read, range->view->snapshot);
+    if (range->is_long) {
+        rocksdb_readoptions_set_readahead_size(it->read, READ_AHEAD_SIZE);
+        rocksdb_readoptions_set_fill_cache(it->read, 0);
+    }
+    it->it = rocksdb_create_iterator_cf(state->db, it->read, state->families[family]);
+    rocksdb_iter_seek_to_first(it->it);
+    it->on_next = true;
+    atomic_fetch_add(&state->iterator_count, 1);
+    return it;
 }
 
 struct tarn_state_iterator *tarn_state_iterator_new(struct tarn_state *state,
                                                     enum tarn_family family,
                                                     struct tarn_slice prefix)
 {
-    struct tarn_state_iterator *it = tarn_calloc(1, sizeof *it);
-    tarn_assert_may_wait();
-    it->state = state;
-    it->read = rocksdb_readoptions_create();
-    if (prefix.size > 0) {
-        tarn_buf_add(&it->lower, prefix.data, prefix.size);
-        rocksdb_readoptions_set_iterate_lower_bound(it->read, (const char *)it->lower.data,
-                                                    it->lower.size);
-    }
-    if (after_prefix(prefix, &it->upper))
-        rocksdb_readoptions_set_iterate_upper_bound(it->read, (const char *)it->upper.data,
-                                                    it->upper.size);
-    it->it = rocksdb_create_iterator_cf(state->db, it->read, state->families[family]);
-    rocksdb_iter_seek_to_first(it->it);
-    it->on_next = true;
-    atomic_fetch_add(&state->iterator_count, 1);
-    return it;
+    TARN_OWN(tarn_buf_drop) struct tarn_buf end = {0};
+    after_prefix(prefix, &end);
+    struct tarn_state_range range = {.from = prefix, .to = tarn_buf_slice(&end)};
+    return tarn_state_iterator_open(state, family, &range);
+}
+
+/* ---- views ---- */
+
+struct tarn_state_view *tarn_state_view_new(struct tarn_state *state)
+{
+    struct tarn_state_view *view = tarn_calloc(1, sizeof *view);
+    view->state = state;
+    view->snapshot = rocksdb_create_snapshot(state->db);
+    return view;
+}
+
+void tarn_state_view_free(struct tarn_state_view *view)
+{
+    if (view == NULL)
+        return;
+    rocksdb_release_snapshot(view->state->db, view->snapshot);
+    free(view);
+}
+
+void tarn_state_view_drop(struct tarn_state_view **view)
+{
+    tarn_state_view_free(*view);
+    *view = NULL;
 }
 
 void tarn_state_iterator_seek(struct tarn_state_iterator *it, struct tarn_slice key)

@@ -65,6 +65,33 @@ TARN_MUST struct tarn_status *tarn_state_iterator_error(struct tarn_state_iterat
 void tarn_state_iterator_free(struct tarn_state_iterator *it);
 void tarn_state_iterator_drop(struct tarn_state_iterator **it);
 
+/* One moment of all families, for iterators that must agree. Held briefly: what is removed or replaced meanwhile
+ * stays on disk. */
+struct tarn_state_view;
+struct tarn_state_view *tarn_state_view_new(struct tarn_state *state);
+void tarn_state_view_free(struct tarn_state_view *view); /* after its iterators; NULL is fine */
+void tarn_state_view_drop(struct tarn_state_view **view);
+struct tarn_state_range {
+    struct tarn_slice from, to;         /* from <= key < to; an empty `to`: no end */
+    const struct tarn_state_view *view; /* NULL: this moment */
+    bool is_long;                       /* reads far: ahead of itself, and past the cache */
+};
+struct tarn_state_iterator *tarn_state_iterator_open(struct tarn_state *state,
+                                                     enum tarn_family family,
+                                                     const struct tarn_state_range *range);
+
+/* Many keys at once, past the log: they are there, and durable, when finish returns. Keys ascend, and none is
+ * given twice. A loader that isn't finished leaves nothing. */
+struct tarn_state_loader;
+TARN_MUST struct tarn_status *tarn_state_loader_new(struct tarn_state *state,
+                                                    enum tarn_family family,
+                                                    struct tarn_state_loader **out);
+TARN_MUST struct tarn_status *tarn_state_loader_put(struct tarn_state_loader *loader,
+                                                    struct tarn_slice key, struct tarn_slice value);
+TARN_MUST struct tarn_status *tarn_state_loader_finish(struct tarn_state_loader *loader);
+void tarn_state_loader_free(struct tarn_state_loader *loader);
+void tarn_state_loader_drop(struct tarn_state_loader **loader);
+
 /* Order-preserving pieces of keys. */
 void tarn_key_add_u64(struct tarn_buf *key, uint64_t value);            /* 8 bytes, big endian */
 void tarn_key_add_i64(struct tarn_buf *key, int64_t value);             /* sign bit flipped */

@@ -411,3 +411,64 @@ TARN_TEST(state, is_small_and_quick_when_idle)
     expect_true(open_ms < 1000); /* 200 ms on a quiet machine */
 #endif
 }
+
+/* ---- views and loads ---- */
+
+static const char *walked(struct tarn_test *t, struct tarn_state *state,
+                          const struct tarn_state_range *range)
+{
+    TARN_OWN(tarn_buf_drop) struct tarn_buf text = {0};
+    TARN_OWN(tarn_state_iterator_drop)
+    struct tarn_state_iterator *it = tarn_state_iterator_open(state, TARN_FAMILY_LIVE, range);
+    struct tarn_slice key, value;
+    while (tarn_state_iterator_next(it, &key, &value))
+        tarn_buf_printf(&text, "%.*s=%.*s ", TARN_SLICE_ARG(key), TARN_SLICE_ARG(value));
+    expect_ok(tarn_state_iterator_error(it));
+    return tarn_arena_str(t->arena, tarn_buf_slice(&text));
+}
+
+TARN_TEST(state, a_view_is_one_moment_of_all_families)
+{
+    struct tarn_state *state = open_state(filled(t), false);
+    put(state, TARN_FAMILY_LIVE, "va", "1");
+    put(state, TARN_FAMILY_LIVE, "vb", "1");
+    struct tarn_state_view *view = tarn_state_view_new(state);
+    put(state, TARN_FAMILY_LIVE, "vb", "2");
+    put(state, TARN_FAMILY_LIVE, "vc", "2");
+    struct tarn_state_range then = {.from = S("v"), .to = S("w"), .view = view},
+                            now = {.from = S("vb"), .to = S("w"), .is_long = true};
+    expect_str(walked(t, state, &then), "va=1 vb=1 ");
+    expect_str(walked(t, state, &now), "vb=2 vc=2 ");
+    tarn_state_view_free(view);
+    tarn_state_close(state);
+}
+
+TARN_TEST(state, a_load_is_there_whole_and_over_a_restart)
+{
+    const char *folder = filled(t);
+    struct tarn_state *state = open_state(folder, false);
+    put(state, TARN_FAMILY_LIVE, "la", "old");
+    struct tarn_state_loader *loader;
+    expect_ok(tarn_state_loader_new(state, TARN_FAMILY_LIVE, &loader));
+    expect_ok(tarn_state_loader_put(loader, S("la"), S("new")));
+    expect_ok(tarn_state_loader_put(loader, S("lb"), S("")));
+    struct tarn_state_range range = {.from = S("l"), .to = S("m")};
+    expect_str(walked(t, state, &range), "la=old ");
+    expect_ok(tarn_state_loader_finish(loader));
+    tarn_state_loader_free(loader);
+    expect_str(walked(t, state, &range), "la=new lb= ");
+    /* One that isn't finished, and an empty one, leave nothing. */
+    expect_ok(tarn_state_loader_new(state, TARN_FAMILY_LIVE, &loader));
+    expect_ok(tarn_state_loader_put(loader, S("lx"), S("x")));
+    tarn_state_loader_free(loader);
+    expect_ok(tarn_state_loader_new(state, TARN_FAMILY_LIVE, &loader));
+    expect_ok(tarn_state_loader_finish(loader));
+    tarn_state_loader_free(loader);
+    tarn_state_close(state);
+    const char *left = tarn_arena_printf(t->arena, "%s/loading-0", folder);
+    tarn_test_write_file(left, S("of a load that a crash cut short"));
+    state = open_state(folder, false);
+    expect_int(access(left, F_OK), -1);
+    expect_str(walked(t, state, &range), "la=new lb= ");
+    tarn_state_close(state);
+}
