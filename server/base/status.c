@@ -8,9 +8,15 @@
 
 #include "base/memory.h"
 
+struct fact {
+    char *key, *value;
+};
+
 struct tarn_status {
     enum tarn_reason reason;
     char *message;
+    struct fact *facts; /* TARN_STATUS_FACTS_MAX of them, or NULL */
+    size_t fact_count;
 };
 
 struct reason_row {
@@ -44,7 +50,7 @@ static char *format_message(const char *format, va_list args)
 static struct tarn_status *status_of(enum tarn_reason reason, char *consumed_message)
 {
     tarn_assert(reason != TARN_NO_REASON);
-    struct tarn_status *status = tarn_alloc(sizeof *status);
+    struct tarn_status *status = tarn_calloc(1, sizeof *status);
     status->reason = reason;
     status->message = consumed_message;
     return status;
@@ -118,15 +124,62 @@ struct tarn_status *tarn_status_errno(int error, const char *format, ...)
 
 struct tarn_status *tarn_status_copy(const struct tarn_status *status)
 {
-    return status == NULL ? NULL : status_of(status->reason, tarn_strdup(status->message));
+    if (status == NULL)
+        return NULL;
+    struct tarn_status *copy = status_of(status->reason, tarn_strdup(status->message));
+    for (size_t i = 0; i < status->fact_count; i++)
+        tarn_status_set(copy, status->facts[i].key, status->facts[i].value);
+    return copy;
 }
 
 void tarn_status_free(struct tarn_status *status)
 {
     if (status == NULL)
         return;
+    for (size_t i = 0; i < status->fact_count; i++) {
+        free(status->facts[i].key);
+        free(status->facts[i].value);
+    }
+    free(status->facts);
     free(status->message);
     free(status);
+}
+
+/* --- facts --- */
+
+void tarn_status_set(struct tarn_status *status, const char *key, const char *value)
+{
+    size_t i = 0;
+    while (i < status->fact_count && strcmp(status->facts[i].key, key) != 0)
+        i++;
+    if (i == TARN_STATUS_FACTS_MAX)
+        return;
+    if (status->facts == NULL)
+        status->facts = tarn_calloc(TARN_STATUS_FACTS_MAX, sizeof *status->facts);
+    if (i == status->fact_count) {
+        status->facts[i].key = tarn_strdup(key);
+        status->fact_count++;
+    }
+    free(status->facts[i].value);
+    status->facts[i].value = tarn_strdup(value);
+}
+
+const char *tarn_status_get(const struct tarn_status *status, const char *key)
+{
+    for (size_t i = 0; status != NULL && i < status->fact_count; i++)
+        if (strcmp(status->facts[i].key, key) == 0)
+            return status->facts[i].value;
+    return NULL;
+}
+
+bool tarn_status_fact(const struct tarn_status *status, size_t i, const char **key,
+                      const char **value)
+{
+    if (status == NULL || i >= status->fact_count)
+        return false;
+    *key = status->facts[i].key;
+    *value = status->facts[i].value;
+    return true;
 }
 
 void tarn_status_drop(struct tarn_status **status)

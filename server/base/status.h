@@ -67,6 +67,15 @@ int tarn_status_http(const struct tarn_status *status);
 const char *tarn_status_message(const struct tarn_status *status); /* borrowed */
 const char *tarn_status_advice(const struct tarn_status *status);  /* what the user can do */
 
+/* A fact for programs that goes with the status to clients (ErrorInfo's metadata): "earliest_snapshot" = "12". Both
+ * are copied; a key once set is replaced. At most TARN_STATUS_FACTS_MAX. */
+#define TARN_STATUS_FACTS_MAX 8
+void tarn_status_set(struct tarn_status *status, const char *key, const char *value);
+const char *tarn_status_get(const struct tarn_status *status,
+                            const char *key); /* borrowed; NULL: not set */
+bool tarn_status_fact(const struct tarn_status *status, size_t i, const char **key,
+                      const char **value);
+
 const char *tarn_reason_name(enum tarn_reason reason); /* "SNAPSHOT_TAKEN" */
 enum tarn_reason tarn_reason_find(const char *name);   /* TARN_NO_REASON where unknown */
 enum tarn_code tarn_reason_code(enum tarn_reason reason);

@@ -17,12 +17,12 @@ static void closed(struct tarn_wire__tag *tag, bool ok);
 
 /* --- memory --- */
 
-static void call_ref(struct tarn_call *call)
+void tarn_wire__call_ref(struct tarn_call *call)
 {
     atomic_fetch_add(&call->refs, 1);
 }
 
-static void call_unref(struct tarn_call *call)
+void tarn_wire__call_unref(struct tarn_call *call)
 {
     struct tarn_wire_server *server = call->server;
 
@@ -73,7 +73,7 @@ void tarn_wire__call_arm(struct tarn_wire_server *server, grpc_completion_queue 
     tarn_wire__give(&call->arrive_tag);
     if (grpc_server_request_call(server->handle, &call->handle, &call->details, &call->metadata,
                                  queue, queue, &call->arrive_tag) != GRPC_CALL_OK)
-        call_unref(call); /* the server is going away */
+        tarn_wire__call_unref(call); /* the server is going away */
 }
 
 /* --- arrival --- */
@@ -118,7 +118,7 @@ static void start_read(struct tarn_call *call)
 {
     grpc_op op = {.op = GRPC_OP_RECV_MESSAGE};
     op.data.recv_message.recv_message = &call->read_buffer;
-    call_ref(call);
+    tarn_wire__call_ref(call);
     tarn_wire__start_batch(call->handle, &op, 1, &call->read_tag);
 }
 
@@ -134,7 +134,7 @@ static void arrived(struct tarn_wire__tag *tag, bool ok)
     struct tarn_slice path;
 
     if (!ok) { /* the server drains: nobody came */
-        call_unref(call);
+        tarn_wire__call_unref(call);
         return;
     }
     tarn_wire__call_arm(server, call->queue);
@@ -145,7 +145,7 @@ static void arrived(struct tarn_wire__tag *tag, bool ok)
 
     grpc_op op = {.op = GRPC_OP_RECV_CLOSE_ON_SERVER};
     op.data.recv_close_on_server.cancelled = &call->cancelled_by_peer;
-    call_ref(call);
+    tarn_wire__call_ref(call);
     tarn_wire__start_batch(call->handle, &op, 1, &call->close_tag);
 
     if (call->method == NULL) {
@@ -159,7 +159,7 @@ static void arrived(struct tarn_wire__tag *tag, bool ok)
         call->read_state = READ_RUNNING;
         start_read(call);
     }
-    call_unref(call);
+    tarn_wire__call_unref(call);
 }
 
 /* --- the method, on a thread of the pool --- */
@@ -175,6 +175,14 @@ static struct tarn_slice bearer_token(const struct tarn_call *call)
     return tarn_slice_of(value.data + size, value.size - size);
 }
 
+static bool is_detached(struct tarn_call *call)
+{
+    pthread_mutex_lock(&call->lock);
+    bool detached = call->events != NULL;
+    pthread_mutex_unlock(&call->lock);
+    return detached;
+}
+
 static void run_call(void *arg)
 {
     struct tarn_call *call = arg;
@@ -186,8 +194,9 @@ static void run_call(void *arg)
             server->admit(server->admit_self, &call->op, call->method->path, bearer_token(call));
     if (status == NULL)
         status = call->method->fn(call->method->self, &call->op, call);
-    tarn_wire__call_finish(call, status);
-    call_unref(call);
+    if (status != NULL || !is_detached(call))
+        tarn_wire__call_finish(call, status);
+    tarn_wire__call_unref(call);
 }
 
 /* --- built-in methods, on the queue thread --- */
@@ -236,7 +245,7 @@ static void post_first(struct tarn_call *call, bool failed)
         tarn_wire__call_finish(call, tarn_status_new(TARN_CANCELLED, "the client went away"));
         return;
     }
-    call_ref(call);
+    tarn_wire__call_ref(call);
     tarn_exec_post(call->server->exec, run_call, call);
 }
 
@@ -260,7 +269,7 @@ static void read_done(struct tarn_wire__tag *tag, bool ok)
         continue_builtin(call);
     else if (first)
         post_first(call, failed);
-    call_unref(call);
+    tarn_wire__call_unref(call);
 }
 
 /* Why a call that is over is over. */
@@ -347,7 +356,7 @@ static bool begin_write(struct tarn_call *call, struct tarn_message *message, bo
     call->writing = message;
     *head = !call->head_sent;
     call->head_sent = true;
-    call_ref(call);
+    tarn_wire__call_ref(call);
     return true;
 }
 
@@ -459,7 +468,7 @@ static void send_status(struct tarn_call *call)
     last->data.send_status_from_server.status_details = &text_slice;
     last->data.send_status_from_server.trailing_metadata = trailing;
     last->data.send_status_from_server.trailing_metadata_count = trailing_count;
-    call_ref(call);
+    tarn_wire__call_ref(call);
     tarn_wire__start_batch(call->handle, ops, count, &call->finish_tag);
     grpc_slice_unref(text_slice);
     for (size_t i = 0; i < trailing_count; i++)
@@ -498,7 +507,7 @@ void tarn_wire__call_finish(struct tarn_call *call, struct tarn_status *consumed
     if (first) {
         call->outcome = consumed;
         call->finishing = true;
-        call_ref(call); /* the outcome is read below, when all may be over */
+        tarn_wire__call_ref(call); /* the outcome is read below, when all may be over */
     }
     send = first && !call->write_running; /* else the write's end sends it */
     pthread_mutex_unlock(&call->lock);
@@ -509,14 +518,14 @@ void tarn_wire__call_finish(struct tarn_call *call, struct tarn_status *consumed
         return;
     }
     count_outcome(call);
-    call_unref(call);
+    tarn_wire__call_unref(call);
 }
 
 static void write_done(struct tarn_wire__tag *tag, bool ok)
 {
     struct tarn_call *call = TARN_CONTAINER_OF(tag, struct tarn_call, write_tag);
     struct tarn_message *sent;
-    bool send, again;
+    bool send, again, written;
 
     pthread_mutex_lock(&call->lock);
     call->write_running = false;
@@ -527,6 +536,7 @@ static void write_done(struct tarn_wire__tag *tag, bool ok)
             call->read_state == READ_IDLE;
     if (again)
         call->read_state = READ_RUNNING;
+    written = call->events != NULL && ok && !send && !call->closed;
     pthread_cond_broadcast(&call->changed);
     pthread_mutex_unlock(&call->lock);
     tarn_message_free(sent);
@@ -538,12 +548,15 @@ static void write_done(struct tarn_wire__tag *tag, bool ok)
         tarn_wire__watch_wake(call);
     else if (call->method->builtin != NULL && !ok)
         tarn_wire__call_finish(call, tarn_status_new(TARN_CANCELLED, "the client went away"));
-    call_unref(call);
+    if (written)
+        call->events->written(call->events_arg);
+    tarn_wire__detached_check(call);
+    tarn_wire__call_unref(call);
 }
 
 static void finished(struct tarn_wire__tag *tag, bool ok TARN_UNUSED)
 {
-    call_unref(TARN_CONTAINER_OF(tag, struct tarn_call, finish_tag));
+    tarn_wire__call_unref(TARN_CONTAINER_OF(tag, struct tarn_call, finish_tag));
 }
 
 /* Once a call, however it ends. */
@@ -558,12 +571,13 @@ static void closed(struct tarn_wire__tag *tag, bool ok TARN_UNUSED)
     pthread_mutex_lock(&call->lock);
     call->closed = true;
     call->gone = call->cancelled_by_peer != 0;
-    end_watch = call->watching && !call->finishing;
+    end_watch = (call->watching || call->events != NULL) && !call->finishing;
     pthread_cond_broadcast(&call->changed);
     pthread_mutex_unlock(&call->lock);
     if (end_watch)
         tarn_wire__call_finish(call, tarn_status_new(TARN_CANCELLED, "the client went away"));
-    call_unref(call);
+    tarn_wire__detached_check(call);
+    tarn_wire__call_unref(call);
 }
 
 /* --- who and what --- */

@@ -10,6 +10,9 @@
  *   cq    a queue thread: takes events and posts, never waits
  *   pool  a thread of exec: runs admit and the method, may wait in tarn_call_read and _write
  *
+ * A detached call is in the server's list until it is over, with what its events are told to
+ * (detach.c). `ended` comes when it is closed and no write runs, so that nothing comes after.
+ *
  * Health and reflection (`builtin` methods) are answered by the queue thread itself from memory, so
  * that a client that keeps such a stream open costs no thread.
  *
@@ -126,8 +129,9 @@ struct tarn_wire_server {
     bool drained;
 
     atomic_bool serving;
-    pthread_mutex_t watch_lock; /* guards watchers and their links */
+    pthread_mutex_t watch_lock; /* guards watchers, detached and their links */
     struct tarn_call *watchers;
+    struct tarn_call *detached;
 };
 
 struct tarn_call {
@@ -162,13 +166,27 @@ struct tarn_call {
     char *watch_service;
     int watch_sent; /* last state sent, -1 none */
     struct tarn_call *watch_next, **watch_link;
+
+    /* detached: set once, under the lock */
+    const struct tarn_call_events *events; /* NULL: not detached */
+    void *events_arg;
+    bool ended_told;
+    struct tarn_call *detached_next, **detached_link;
 };
+
+void tarn_wire__call_ref(struct tarn_call *call);
+void tarn_wire__call_unref(struct tarn_call *call);
 
 void tarn_wire__call_arm(struct tarn_wire_server *server, grpc_completion_queue *queue);
 /* Consumes the status; the first one counts. */
 void tarn_wire__call_finish(struct tarn_call *call, struct tarn_status *consumed);
 /* Sends unless a write runs or the call is over; false then, and the message is freed. */
 bool tarn_wire__call_try_write(struct tarn_call *call, struct tarn_message *consumed);
+
+/* --- detach.c --- */
+/* Tells a detached call's owner that it is over, once that is so; any number of times. */
+void tarn_wire__detached_check(struct tarn_call *call);
+void tarn_wire__detached_end_all(struct tarn_wire_server *server); /* the server stops */
 
 /* --- health.c --- */
 struct tarn_status *tarn_wire__health_check(struct tarn_call *call, struct tarn_slice request,

@@ -56,6 +56,20 @@ size_t tarn_wire__message_size(const struct tarn_message *message)
     return size;
 }
 
+size_t tarn_message_size(const struct tarn_message *message)
+{
+    return tarn_wire__message_size(message);
+}
+
+struct tarn_message *tarn_message_share(const struct tarn_message *message)
+{
+    struct tarn_message *other = tarn_calloc(1, sizeof *other);
+    tarn_assert(message->buffer == NULL && message->slice_count == 1);
+    other->slices[0] = grpc_slice_ref(message->slices[0]);
+    other->slice_count = 1;
+    return other;
+}
+
 static void flatten(struct tarn_message *message)
 {
     if (message->buffer != NULL) {

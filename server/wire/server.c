@@ -397,6 +397,7 @@ void tarn_wire_server_drain(struct tarn_wire_server *server, int64_t grace_ms)
     atomic_store(&server->serving, false);
     atomic_store(&server->draining, true); /* Watch streams end with this */
     tarn_wire__watch_wake_all(server);
+    tarn_wire__detached_end_all(server);
     grpc_server_shutdown_and_notify(server->handle, server->drain_queue, NULL);
 
     tarn_exec_wait_begin();

@@ -6,6 +6,7 @@
 #define DOMAIN "tarn"
 #define DETAILS_COUNT_MAX 16 /* Any messages looked at */
 #define REASON_SIZE_MAX 63   /* Google's own bound for ErrorInfo.reason */
+#define FACT_SIZE_MAX 1000   /* of a key or value of its metadata */
 
 /* The longest prefix of at most `max` bytes that does not cut a character. */
 static size_t cut_utf8(struct tarn_slice text, size_t max)
@@ -57,6 +58,9 @@ static void put_error_info(struct tarn_buf *out, const struct tarn_status *statu
     tarn_wire__pb_put_str(&info, 2, DOMAIN);
     put_pair(&info, "advice", tarn_status_advice(status));
     put_pair(&info, "request_id", request_id);
+    const char *key, *value;
+    for (size_t i = 0; tarn_status_fact(status, i, &key, &value); i++)
+        put_pair(&info, key, value);
     put_any(out, ERROR_INFO, tarn_buf_slice(&info));
 }
 
@@ -112,7 +116,17 @@ void tarn_wire__status_encode(const struct tarn_status *status, const char *requ
 struct details {
     struct tarn_slice message;
     struct tarn_slice reason; /* of an ErrorInfo of our domain; absent if none */
+    struct tarn_slice info;   /* that ErrorInfo */
 };
+
+static bool fact_text(struct tarn_slice text, char out[FACT_SIZE_MAX + 1])
+{
+    if (text.size == 0 || text.size > FACT_SIZE_MAX || memchr(text.data, 0, text.size) != NULL)
+        return false;
+    memcpy(out, text.data, text.size);
+    out[text.size] = '\0';
+    return true;
+}
 
 static void read_error_info(struct tarn_slice any, struct details *out)
 {
@@ -124,6 +138,24 @@ static void read_error_info(struct tarn_slice any, struct details *out)
     struct tarn_slice reason = tarn_wire__pb_find(value, 1);
     if (reason.size > 0 && reason.size <= REASON_SIZE_MAX)
         out->reason = reason;
+    out->info = value;
+}
+
+/* What the server tells programs beside its own two: "earliest_snapshot" and the like. */
+static void read_facts(struct tarn_slice info, struct tarn_status *status)
+{
+    struct tarn_wire__pb reader = tarn_wire__pb_of(info);
+    struct tarn_wire__field field;
+
+    while (tarn_wire__pb_next(&reader, &field)) {
+        char key[FACT_SIZE_MAX + 1], value[FACT_SIZE_MAX + 1];
+        if (field.type != PB_BYTES || field.number != 3)
+            continue;
+        if (fact_text(tarn_wire__pb_find(field.bytes, 1), key) &&
+            fact_text(tarn_wire__pb_find(field.bytes, 2), value) && strcmp(key, "advice") != 0 &&
+            strcmp(key, "request_id") != 0)
+            tarn_status_set(status, key, value);
+    }
 }
 
 static void read_details(struct tarn_slice bytes, struct details *out)
@@ -202,8 +234,11 @@ struct tarn_status *tarn_wire__status_restore(int code, struct tarn_slice messag
     if (details.reason.size > 0 && memchr(details.reason.data, 0, details.reason.size) == NULL) {
         memcpy(word, details.reason.data, details.reason.size);
         enum tarn_reason reason = tarn_reason_find(word);
-        if (reason != TARN_NO_REASON)
-            return tarn_status_new(reason, "%.*s", TARN_SLICE_ARG(message));
+        if (reason != TARN_NO_REASON) {
+            struct tarn_status *status = tarn_status_new(reason, "%.*s", TARN_SLICE_ARG(message));
+            read_facts(details.info, status);
+            return status;
+        }
         /* A newer server: keep its word for people, and its code for programs. */
         return tarn_status_new(reason_of_code(code), "%s: %.*s", word, TARN_SLICE_ARG(message));
     }

@@ -10,8 +10,9 @@
  * the same status again in a client of this room.
  *
  * Health (grpc.health.v1, Check and Watch) and reflection (v1 and v1alpha) are served by the room
- * itself, to everybody, on the queue's thread; unknown methods answer UNIMPLEMENTED. A method that
- * runs for long (a subscription) holds a thread of `exec` for as long: mind its thread_max.
+ * itself, to everybody, on the queue's thread; unknown methods answer UNIMPLEMENTED. A method holds a
+ * thread of `exec` for as long as it runs; one that waits for hours (a subscription) hands its call
+ * over instead: tarn_call_detach.
  *
  * Back-pressure   write returns when the previous message was handed to the transport; a slow
  *                 reader stops its writer, and costs one message of memory.
@@ -38,6 +39,10 @@ struct tarn_message *tarn_message_copy(struct tarn_slice bytes);
 struct tarn_message *tarn_message_wrap(struct tarn_slice head, struct tarn_slice body,
                                        void (*release)(void *arg), void *arg);
 struct tarn_slice tarn_message_bytes(struct tarn_message *message); /* in one piece; borrowed */
+/* Another message of the same bytes, which are counted, not copied: one encoded message for a thousand streams. Only
+ * of a message made by _new or _copy that is never sent itself; then from any number of threads at once. */
+struct tarn_message *tarn_message_share(const struct tarn_message *message);
+size_t tarn_message_size(const struct tarn_message *message);
 void tarn_message_free(struct tarn_message *message);
 void tarn_message_drop(struct tarn_message **message);
 
@@ -93,6 +98,25 @@ TARN_MUST struct tarn_status *tarn_call_write(struct tarn_call *call, struct tar
 /* First value of a request metadata key (lower case), or absent; borrowed. */
 struct tarn_slice tarn_call_metadata(const struct tarn_call *call, const char *key);
 const char *tarn_call_peer(const struct tarn_call *call);
+
+/* --- a server stream that holds no thread ---
+ *
+ * A method that has read its request may detach its call and return OK: the call stays open, and whoever detached it
+ * writes and ends it from any thread. When the server drains, it is ended with SHUTTING_DOWN.
+ * Events come on a gRPC thread, which must not wait, or from within tarn_call_detach. */
+struct tarn_call_events {
+    void (*written)(void *arg); /* the message was taken by the transport: the next may follow */
+    void (*ended)(void *arg);   /* once, and the last: the call is over, whoever ended it */
+};
+/* Takes a reference for the caller: tarn_call_release. The op of the call lives as long. */
+void tarn_call_detach(struct tarn_call *call, const struct tarn_call_events *events, void *arg);
+/* Consumes the message. False: one is still under way, or the call is over or ending. */
+bool tarn_call_write_async(struct tarn_call *call, struct tarn_message *message);
+/* The outcome, behind the message under way. Consumes it; the first one counts. */
+void tarn_call_end(struct tarn_call *call, struct tarn_status *consumed);
+/* The outcome, at once: what is under way is dropped. The client sees code and message, no details. */
+void tarn_call_abort(struct tarn_call *call, struct tarn_status *consumed);
+void tarn_call_release(struct tarn_call *call);
 
 /* --- client --- */
 struct tarn_channel;
