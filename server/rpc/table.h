@@ -10,7 +10,17 @@ Tarn__V1__DataFile *tarn_rpc__put_file(struct tarn_op *op, const struct tarn_dat
 struct tarn_data_file tarn_rpc__take_file(struct tarn_op *op, const Tarn__V1__DataFile *in);
 Tarn__V1__Snapshot *tarn_rpc__put_snapshot(struct tarn_op *op, const struct tarn_snapshot *s);
 
+TARN_MUST struct tarn_status *tarn_rpc__take_commit(struct tarn_op *op,
+                                                    const Tarn__V1__CommitRequest *q,
+                                                    struct tarn_commit_request *out);
+void tarn_rpc__put_commit(const struct tarn_commit_result *result, Tarn__V1__CommitResponse *out);
+
 /* --- methods that have a file of their own --- */
+TARN_MUST struct tarn_status *tarn_rpc__get_commit(struct tarn_op *op, struct tarn_service *service,
+                                                   const void *request, void *response);
+TARN_MUST struct tarn_status *tarn_rpc__filter_committed(struct tarn_op *op,
+                                                         struct tarn_service *service,
+                                                         const void *request, void *response);
 TARN_MUST struct tarn_status *tarn_rpc__commit(struct tarn_op *op, struct tarn_service *service,
                                                const void *request, void *response);
 TARN_MUST struct tarn_status *tarn_rpc__plan(struct tarn_op *op, struct tarn_rpc *rpc,

@@ -12,6 +12,7 @@ struct checker {
     const struct tarn_schema *schema; /* of the file at hand */
     const struct tarn_type **partition_types;
     struct tarn_value *values; /* room for a row of any of the types */
+    struct tarn_value *partition;
 };
 
 static struct tarn_status *entry_error(const struct tarn_manifest_entry *e, const char *what,
@@ -143,17 +144,87 @@ static struct tarn_status *check_entries(struct checker *c, const struct tarn_ma
     return TARN_OK;
 }
 
-static bool deletes(const struct tarn_commit *commit)
+static struct tarn_status *index_error(const struct tarn_index_file *f, const char *what)
 {
+    return tarn_status_new(TARN_INVALID_ARGUMENT, "index file %.*s %s", TARN_SLICE_ARG(f->name),
+                           what);
+}
+
+static struct tarn_status *check_index(struct checker *c, const struct tarn_index_file *f)
+{
+    if (f->name.size == 0 || memchr(f->name.data, '/', f->name.size) != NULL)
+        return index_error(f, "has no name that a file can have");
+    TARN_TRY(tarn_service__check_name("index file name", f->name));
+    bool known = tarn_slice_is(f->type, TARN_INDEX_HASH) ||
+                 tarn_slice_is(f->type, TARN_INDEX_DELETION_VECTORS);
+    if (!known || f->external_path.data != NULL)
+        return tarn_status_new(TARN_UNSUPPORTED_FEATURE,
+                               "index file %.*s is of type \"%.*s\"%s; HASH and DELETION_VECTORS "
+                               "within the table are what can be committed",
+                               TARN_SLICE_ARG(f->name), TARN_SLICE_ARG(f->type),
+                               f->external_path.data != NULL ? " and lies outside of the table"
+                                                             : "");
+    if (f->size < 0 || f->row_count < 0 || f->bucket < 0)
+        return index_error(f, "has a negative number");
+    for (size_t i = 0; i < f->vector_count; i++) {
+        const struct tarn_vector_range *v = &f->vectors[i];
+        if (v->offset < 0 || v->length < 0 || (int64_t)v->offset + v->length > f->size)
+            return index_error(f, "has a deletion vector outside of it");
+    }
+    struct tarn_status *s = tarn_row_deserialize(f->partition, c->partition_types,
+                                                 c->view->schema.partition_key_count, c->partition);
+    return s == TARN_OK
+               ? TARN_OK
+               : tarn_status_wrap(s, "partition of index file %.*s", TARN_SLICE_ARG(f->name));
+}
+
+static struct tarn_status *check_part(struct checker *c, struct tarn_commit_part *part)
+{
+    TARN_TRY(check_entries(c, &part->entries, part->count));
+    TARN_TRY(check_entries(c, &part->changelog, part->changelog_count));
+    for (size_t i = 0; i < part->changelog_count; i++)
+        if (part->changelog[i].kind != TARN_ENTRY_ADD)
+            return tarn_status_new(TARN_INVALID_ARGUMENT, "changelog file %.*s can only be added",
+                                   TARN_SLICE_ARG(part->changelog[i].file.name));
+    for (size_t i = 0; i < part->index_count; i++)
+        TARN_TRY(check_index(c, &part->index[i].file));
+    return TARN_OK;
+}
+
+/* --- what a commit is --- */
+
+/* Rows of older snapshots that readers of increments must not take for new ones: an OVERWRITE (docs/format.md,
+ * "Commit kinds"). */
+static enum tarn_commit_kind append_kind(const struct tarn_commit *commit)
+{
+    if (commit->statistics.size > 0)
+        return TARN_COMMIT_ANALYZE;
+    if (commit->overwrite != TARN_OVERWRITE_NONE)
+        return TARN_COMMIT_OVERWRITE;
     for (size_t i = 0; i < commit->append.count; i++)
         if (commit->append.entries[i].kind == TARN_ENTRY_DELETE)
-            return true;
-    return false;
+            return TARN_COMMIT_OVERWRITE;
+    for (size_t i = 0; i < commit->append.index_count; i++)
+        if (tarn_slice_is(commit->append.index[i].file.type, TARN_INDEX_DELETION_VECTORS))
+            return TARN_COMMIT_OVERWRITE;
+    return TARN_COMMIT_APPEND;
+}
+
+static struct tarn_status *check_analyze(const struct tarn_commit *commit)
+{
+    TARN_TRY(tarn_service__check_name("statistics", commit->statistics));
+    if (memchr(commit->statistics.data, '/', commit->statistics.size) != NULL)
+        return tarn_status_new(TARN_INVALID_ARGUMENT, "statistics is the name of a file");
+    if (tarn_commit_entry_count(commit) > 0 || commit->overwrite != TARN_OVERWRITE_NONE)
+        return tarn_status_new(TARN_INVALID_ARGUMENT,
+                               "a commit of statistics brings no files beside them");
+    return TARN_OK;
 }
 
 static struct tarn_status *check_identity(struct tarn_op *op, struct tarn_commit *commit)
 {
     TARN_TRY(tarn_service__check_name("commit_user", commit->user));
+    TARN_TRY(tarn_service__check_name("operation", commit->operation));
     for (size_t i = 0; i < commit->property_count; i++) {
         TARN_TRY(tarn_service__check_name("property key", commit->properties[i].key));
         TARN_TRY(tarn_service__check_name("property value", commit->properties[i].value));
@@ -168,25 +239,109 @@ static struct tarn_status *check_identity(struct tarn_op *op, struct tarn_commit
     return TARN_OK;
 }
 
+static struct tarn_status *match_partition(struct tarn_op *op, const struct tarn_schema *schema,
+                                           const struct tarn_partition_match *match,
+                                           struct tarn_partition_spec *out)
+{
+    size_t count = schema->partition_key_count;
+    struct tarn_slice *values = tarn_arena_calloc(op->arena, count + 1, sizeof *values);
+    bool *is_null = tarn_arena_calloc(op->arena, count + 1, sizeof *is_null);
+    bool *is_set = tarn_arena_calloc(op->arena, count + 1, sizeof *is_set);
+    for (size_t i = 0; i < match->value_count; i++) {
+        const struct tarn_partition_value *v = &match->values[i];
+        size_t at = 0;
+        while (at < count && !tarn_slice_equal(schema->partition_keys[at], v->column))
+            at++;
+        if (at == count)
+            return tarn_status_new(TARN_INVALID_ARGUMENT, "\"%.*s\" is no partition column",
+                                   TARN_SLICE_ARG(v->column));
+        if (is_set[at])
+            return tarn_status_new(TARN_INVALID_ARGUMENT,
+                                   "partition column \"%.*s\" is named twice",
+                                   TARN_SLICE_ARG(v->column));
+        values[at] = v->value;
+        is_null[at] = v->is_null;
+        is_set[at] = true;
+    }
+    *out = (struct tarn_partition_spec){values, is_null, is_set};
+    return TARN_OK;
+}
+
+static struct tarn_status *match_partitions(struct tarn_op *op, const struct tarn_schema *schema,
+                                            struct tarn_commit_request *request)
+{
+    bool wanted = request->commit.overwrite == TARN_OVERWRITE_PARTITIONS;
+    if (wanted != (request->match_count > 0))
+        return tarn_status_new(TARN_INVALID_ARGUMENT,
+                               wanted ? "overwrite.partitions names none"
+                                      : "overwrite.partitions goes with PARTITIONS only");
+    bool by_partition = wanted || request->commit.overwrite == TARN_OVERWRITE_DYNAMIC;
+    if (by_partition && schema->partition_key_count == 0)
+        return tarn_status_new(TARN_INVALID_ARGUMENT, "the table has no partitions to overwrite");
+    struct tarn_partition_spec *specs =
+        tarn_arena_calloc(op->arena, request->match_count + 1, sizeof *specs);
+    for (size_t i = 0; i < request->match_count; i++)
+        TARN_TRY(match_partition(op, schema, &request->matches[i], &specs[i]));
+    request->commit.partitions = specs;
+    request->commit.partition_count = request->match_count;
+    return TARN_OK;
+}
+
+/* Everything about a request that can be judged without its table's history. */
+struct tarn_status *tarn_service__check_commit(struct tarn_op *op, struct tarn_table *table,
+                                               const struct tarn_table_view *view,
+                                               struct tarn_commit_request *request)
+{
+    struct tarn_commit *commit = &request->commit;
+    TARN_TRY(tarn_options_check_write(&view->options));
+    TARN_TRY(check_identity(op, commit));
+    if (request->message_count > 0)
+        TARN_TRY(tarn_service__take_messages(op, view, request));
+    if (tarn_commit_entry_count(commit) > TARN_COMMIT_ENTRIES_MAX)
+        return tarn_status_new(TARN_TOO_LARGE, "%zu entries in one commit, at most %d",
+                               tarn_commit_entry_count(commit), TARN_COMMIT_ENTRIES_MAX);
+    struct checker c = {.op = op, .table = table, .view = view};
+    c.partition_types = tarn_partition_types(&view->schema, op->arena);
+    c.partition =
+        tarn_arena_calloc(op->arena, view->schema.partition_key_count + 1, sizeof *c.partition);
+    TARN_TRY(check_part(&c, &commit->append));
+    TARN_TRY(check_part(&c, &commit->compact));
+    TARN_TRY(match_partitions(op, &view->schema, request));
+    commit->kind = append_kind(commit);
+    if (commit->kind == TARN_COMMIT_ANALYZE)
+        TARN_TRY(check_analyze(commit));
+    commit->check_files = true;
+    return TARN_OK;
+}
+
 struct tarn_status *tarn_service_commit(struct tarn_op *op, struct tarn_service *service,
-                                        struct tarn_table_ref ref, struct tarn_commit *commit,
+                                        struct tarn_commit_request *request,
                                         struct tarn_commit_result *out)
 {
     TARN_OWN(tarn_table_drop_ref) struct tarn_table *table = NULL;
     TARN_OWN(tarn_table_view_drop) const struct tarn_table_view *view = NULL;
-    TARN_TRY(tarn_service__table(op, service, ref, TARN_ACTION_WRITE, &table));
+    TARN_TRY(tarn_service__table(op, service, request->ref, TARN_ACTION_WRITE, &table));
     TARN_TRY(tarn_table_look(op, table, &view));
-    TARN_TRY(tarn_options_check_write(&view->options));
-    if (commit->append.count + commit->compact.count > TARN_COMMIT_ENTRIES_MAX)
-        return tarn_status_new(TARN_TOO_LARGE, "%zu entries in one commit, at most %d",
-                               commit->append.count + commit->compact.count,
-                               TARN_COMMIT_ENTRIES_MAX);
-    TARN_TRY(check_identity(op, commit));
-    struct checker c = {.op = op, .table = table, .view = view};
-    c.partition_types = tarn_partition_types(&view->schema, op->arena);
-    TARN_TRY(check_entries(&c, &commit->append.entries, commit->append.count));
-    TARN_TRY(check_entries(&c, &commit->compact.entries, commit->compact.count));
-    commit->kind = deletes(commit) ? TARN_COMMIT_OVERWRITE : TARN_COMMIT_APPEND;
-    commit->check_files = true;
-    return tarn_table_commit(op, table, commit, out);
+    TARN_TRY(tarn_service__check_commit(op, table, view, request));
+    return tarn_table_commit(op, table, &request->commit, out);
+}
+
+/* --- what became of it --- */
+
+static struct tarn_status *check_user(struct tarn_slice user)
+{
+    if (user.size == 0)
+        return tarn_status_new(TARN_INVALID_ARGUMENT, "the request names no commit_user");
+    return tarn_service__check_name("commit_user", user);
+}
+
+struct tarn_status *tarn_service_get_commit(struct tarn_op *op, struct tarn_service *service,
+                                            struct tarn_table_ref ref, struct tarn_slice user,
+                                            int64_t identifier, int64_t since,
+                                            struct tarn_commit_fate *out)
+{
+    TARN_TRY(check_user(user));
+    TARN_OWN(tarn_table_drop_ref) struct tarn_table *table = NULL;
+    TARN_TRY(tarn_service__table(op, service, ref, TARN_ACTION_READ, &table));
+    return tarn_table_find_commit(op, table, user, identifier, 0, since, out);
 }

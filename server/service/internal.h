@@ -43,6 +43,15 @@ struct tarn_slice tarn_service__pack(struct tarn_op *op, const struct tarn_manif
 TARN_MUST struct tarn_status *tarn_service__unpack(struct tarn_op *op,
                                                    const struct tarn_slice *packed, size_t count,
                                                    struct tarn_manifest_entry **out);
+/* --- commits (commit.c, messages.c) --- */
+TARN_MUST struct tarn_status *tarn_service__check_commit(struct tarn_op *op,
+                                                         struct tarn_table *table,
+                                                         const struct tarn_table_view *view,
+                                                         struct tarn_commit_request *request);
+/* The request's serialized messages as its two parts. */
+TARN_MUST struct tarn_status *tarn_service__take_messages(struct tarn_op *op,
+                                                          const struct tarn_table_view *view,
+                                                          struct tarn_commit_request *request);
 /* A copy of `schema` in the arena, with its JSON. */
 TARN_MUST struct tarn_status *tarn_service__copy_schema(struct tarn_op *op,
                                                         const struct tarn_schema *schema,

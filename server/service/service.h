@@ -63,6 +63,10 @@ void tarn_answers_forget(struct tarn_answer *consumed); /* it failed; NULL is fi
 struct tarn_table_ref {
     struct tarn_slice database, table, uuid; /* names, or a uuid, or both */
 };
+struct tarn_partition_value { /* as text */
+    struct tarn_slice column, value;
+    bool is_null;
+};
 struct tarn_page {
     int64_t size; /* 0: TARN_PAGE_SIZE */
     struct tarn_slice token;
@@ -190,10 +194,6 @@ TARN_MUST struct tarn_status *tarn_service_list_files(
     struct tarn_op *op, struct tarn_service *service, struct tarn_table_ref ref,
     struct tarn_version version, struct tarn_slice where, int64_t *snapshot_id /* 0: none */,
     struct tarn_file_facts **out, size_t *count);
-struct tarn_partition_value {
-    struct tarn_slice column, value;
-    bool is_null;
-};
 struct tarn_group_facts { /* of a partition, or of one bucket of it */
     const char *partition;
     const struct tarn_partition_value *values;
@@ -207,10 +207,32 @@ TARN_MUST struct tarn_status *tarn_service_list_groups(
     struct tarn_version version, bool by_bucket, struct tarn_group_facts **out, size_t *count);
 
 /* --- commit: entries of outside, checked here as if an enemy had made them --- */
+struct tarn_partition_match { /* columns that it doesn't name: any value */
+    const struct tarn_partition_value *values;
+    size_t value_count;
+};
+struct tarn_commit_request {
+    struct tarn_table_ref ref;
+    struct tarn_commit commit; /* but for `kind` and `partitions`, which follow from the rest */
+    const struct tarn_partition_match *matches; /* of TARN_OVERWRITE_PARTITIONS */
+    size_t match_count;
+    const struct tarn_slice *messages; /* Paimon's serialized ones, in place of the two parts */
+    size_t message_count;
+    int32_t message_version;
+};
+#define TARN_COMMIT_TABLES_MAX 64 /* in one multi-table commit */
 TARN_MUST struct tarn_status *tarn_service_commit(struct tarn_op *op, struct tarn_service *service,
-                                                  struct tarn_table_ref ref,
-                                                  struct tarn_commit *commit,
+                                                  struct tarn_commit_request *request,
                                                   struct tarn_commit_result *out);
+TARN_MUST struct tarn_status *tarn_service_get_commit(struct tarn_op *op,
+                                                      struct tarn_service *service,
+                                                      struct tarn_table_ref ref,
+                                                      struct tarn_slice user, int64_t identifier,
+                                                      int64_t since, struct tarn_commit_fate *out);
+TARN_MUST struct tarn_status *tarn_service_filter_committed(
+    struct tarn_op *op, struct tarn_service *service, struct tarn_table_ref ref,
+    struct tarn_slice user, const int64_t *identifiers, size_t count, bool *keep,
+    int64_t *last_identifier);
 
 /* --- rows in and out --- */
 struct tarn_table_description { /* all a worker needs to know of a table */

@@ -149,6 +149,11 @@ struct tarn_commit {
     bool force_empty; /* a snapshot even if there is nothing in it */
     bool check_files; /* look that every ADD exists in the store first */
 };
+static inline size_t tarn_commit_entry_count(const struct tarn_commit *c) /* of all kinds */
+{
+    return c->append.count + c->append.changelog_count + c->append.index_count + c->compact.count +
+           c->compact.changelog_count + c->compact.index_count;
+}
 struct tarn_commit_result {
     int64_t append_snapshot_id,
         compact_snapshot_id; /* 0: there was no such part, or nothing in it */
