@@ -50,8 +50,9 @@ static struct tarn_status *check_seen(struct tarn_table *table, const struct tar
     if (commit->identifier == TARN_COMMIT_IDENTIFIER_BATCH)
         return TARN_OK;
     int64_t last;
-    TARN_TRY(tarn_table__receipt_find(table, commit->user, commit->identifier, kind, snapshot_id,
-                                      &last));
+    TARN_TRY(tarn_table__receipt_find(table, commit->user, commit->identifier, 0, kind,
+                                      snapshot_id));
+    TARN_TRY(tarn_table__last_identifier(table, commit->user, &last));
     if (*snapshot_id == 0 && last != TARN_SNAPSHOT_NONE && commit->identifier < last)
         return tarn_status_new(TARN_COMMIT_IDENTIFIER_STALE,
                                "identifier %" PRId64
@@ -463,7 +464,13 @@ static struct tarn_status *attempt_part(struct tarn_op *op, struct tarn_table *t
         return TARN_OK;
     copy_entries(op, part, entries, count);
     TARN_TRY(check_entries(table, part->entries, part->count));
-    TARN_TRY(tarn_table__check_conflicts(op, table, kind, part->entries, &part->count));
+    struct tarn_candidate candidate = {.kind = kind,
+                                       .user = part->commit->user,
+                                       .entries = part->entries,
+                                       .count = part->count,
+                                       .base_snapshot_id = part->commit->base_snapshot_id};
+    TARN_TRY(tarn_table__check_conflicts(op, table, table->head, &candidate));
+    part->count = candidate.count;
     if (check_files)
         TARN_TRY(check_files_exist(op, table, part));
     enum claim claim = CLAIM_TAKEN;

@@ -7,7 +7,7 @@
  *   STATS     the LIVE key | added_by                                     -> entry with statistics
  *   REMOVED   uuid | removed_by | the rest of the LIVE key | added_by     -> added_by | entry without statistics
  *   SNAPSHOTS uuid | 's' | id -> the snapshot's JSON;  uuid | 'h' -> id and hash of the newest indexed one
- *   RECEIPTS  uuid | 'r' | user | identifier | kind -> snapshot id;  uuid | 'l' | user -> last identifier
+ *   RECEIPTS  receipts.c
  *   SEQUENCES uuid | partition | bucket -> next number
  *
  * A plan at snapshot N is: LIVE with added_by <= N, and REMOVED with removed_by > N and added_by <= N.
@@ -229,32 +229,9 @@ static struct tarn_status *batch_remove(struct index_batch *b,
     return TARN_OK;
 }
 
-static void batch_receipt(struct index_batch *b, const struct tarn_snapshot *snapshot)
-{
-    if (snapshot->commit_identifier == TARN_COMMIT_IDENTIFIER_BATCH)
-        return;
-    TARN_OWN(tarn_buf_drop) struct tarn_buf key = {0};
-    TARN_OWN(tarn_buf_drop) struct tarn_buf last_key = {0};
-    TARN_OWN(tarn_buf_drop) struct tarn_buf id = {0};
-    TARN_OWN(tarn_buf_drop) struct tarn_buf last = {0};
-    tagged_key(b->table->uuid, 'r', &key);
-    tarn_key_add_bytes(&key, snapshot->commit_user);
-    tarn_key_add_i64(&key, snapshot->commit_identifier);
-    tarn_buf_add_byte(&key, (uint8_t)snapshot->kind);
-    tarn_key_add_i64(&id, snapshot->id);
-    tagged_key(b->table->uuid, 'l', &last_key);
-    tarn_key_add_bytes(&last_key, snapshot->commit_user);
-    tarn_key_add_i64(&last, snapshot->commit_identifier);
-    struct tarn_state *state = b->table->env->state;
-    tarn_state_batch_put(b->batch, state, TARN_FAMILY_RECEIPTS, tarn_buf_slice(&key),
-                         tarn_buf_slice(&id));
-    tarn_state_batch_put(b->batch, state, TARN_FAMILY_RECEIPTS, tarn_buf_slice(&last_key),
-                         tarn_buf_slice(&last));
-}
-
 /* The snapshot's own records, and the mark that the index has reached it. */
 static void batch_snapshot(struct index_batch *b, const struct tarn_snapshot *snapshot,
-                           struct tarn_slice json)
+                           struct tarn_slice json, const struct tarn_delta *delta)
 {
     TARN_OWN(tarn_buf_drop) struct tarn_buf key = {0};
     TARN_OWN(tarn_buf_drop) struct tarn_buf head_key = {0};
@@ -267,7 +244,7 @@ static void batch_snapshot(struct index_batch *b, const struct tarn_snapshot *sn
     tarn_state_batch_put(b->batch, state, TARN_FAMILY_SNAPSHOTS, tarn_buf_slice(&key), json);
     tarn_state_batch_put(b->batch, state, TARN_FAMILY_SNAPSHOTS, tarn_buf_slice(&head_key),
                          tarn_buf_slice(&head));
-    batch_receipt(b, snapshot);
+    tarn_table__receipts_add(b->batch, b->table, snapshot, delta);
 }
 
 static struct tarn_status *write_batch(struct index_batch *b)
@@ -304,7 +281,7 @@ struct tarn_status *tarn_table__index_add(struct tarn_op *op, struct tarn_table 
     TARN_OWN(index_batch_fini) struct index_batch b;
     index_batch_init(&b, table);
     TARN_TRY(batch_entries(&b, snapshot->id, delta->entries, delta->count));
-    batch_snapshot(&b, snapshot, json);
+    batch_snapshot(&b, snapshot, json, delta);
     return write_batch(&b);
 }
 
@@ -400,7 +377,7 @@ static struct tarn_status *index_whole(struct tarn_op *op, struct tarn_table *ta
     }
     TARN_OWN(index_batch_fini) struct index_batch b;
     index_batch_init(&b, table);
-    batch_snapshot(&b, &head->snapshot, head->json);
+    batch_snapshot(&b, &head->snapshot, head->json, NULL);
     return write_batch(&b);
 }
 
@@ -418,68 +395,26 @@ static struct tarn_status *index_next(struct tarn_op *op, struct tarn_table *tab
     struct tarn_manifest_file *files;
     size_t file_count;
     TARN_TRY(tarn_table__read_list(op, table, snapshot.delta_list, arena, &files, &file_count));
-    TARN_OWN(index_batch_fini) struct index_batch b;
-    index_batch_init(&b, table);
+    TARN_OWN(tarn_free_drop) struct tarn_manifest_entry *all = NULL;
+    size_t all_count = 0;
     for (size_t i = 0; i < file_count; i++) {
         struct tarn_manifest_entry *entries;
         size_t count;
         TARN_TRY(tarn_table__read_manifest(op, table, files[i].name, arena, &entries, &count));
-        TARN_TRY(batch_entries(&b, id, entries, count));
+        all = tarn_realloc(all, (all_count + count + 1) * sizeof *all);
+        if (count > 0)
+            memcpy(all + all_count, entries, count * sizeof *all);
+        all_count += count;
     }
-    batch_snapshot(&b, &snapshot, json);
-    return write_batch(&b);
-}
-
-/*
- * Where the past was rewritten, the receipts of snapshots that are no more are void: a replay under the
- * same identities must commit again. Those below `from` stay; a user's last identifier follows what is left.
- */
-static struct tarn_status *void_receipts(struct tarn_table *table, int64_t from)
-{
-    TARN_OWN(index_batch_fini) struct index_batch b;
-    index_batch_init(&b, table);
-    TARN_OWN(tarn_buf_drop) struct tarn_buf prefix = {0};
-    tagged_key(table->uuid, 'r', &prefix);
-    TARN_OWN(tarn_buf_drop) struct tarn_buf lasts = {0};
-    TARN_OWN(tarn_buf_drop) struct tarn_buf lasts_end = {0};
-    tagged_key(table->uuid, 'l', &lasts);
-    tagged_key(table->uuid, 'l' + 1, &lasts_end);
-    struct tarn_state *state = table->env->state;
-    tarn_state_batch_remove_range(b.batch, state, TARN_FAMILY_RECEIPTS, tarn_buf_slice(&lasts),
-                                  tarn_buf_slice(&lasts_end));
-    TARN_OWN(tarn_state_iterator_drop)
-    struct tarn_state_iterator *it =
-        tarn_state_iterator_new(state, TARN_FAMILY_RECEIPTS, tarn_buf_slice(&prefix));
-    struct tarn_slice key, value;
-    while (tarn_state_iterator_next(it, &key, &value)) {
-        int64_t snapshot_id, identifier;
-        struct tarn_slice rest = tarn_slice_of(key.data + prefix.size, key.size - prefix.size);
-        TARN_OWN(tarn_buf_drop) struct tarn_buf user = {0};
-        if (!tarn_key_take_i64(&value, &snapshot_id) || !tarn_key_take_bytes(&rest, &user) ||
-            !tarn_key_take_i64(&rest, &identifier))
-            return tarn_status_new(TARN_STATE_DAMAGED, "table %s: a receipt is damaged",
-                                   table->name);
-        if (snapshot_id >= from) {
-            tarn_state_batch_remove(b.batch, state, TARN_FAMILY_RECEIPTS, key);
-            continue;
-        }
-        TARN_OWN(tarn_buf_drop) struct tarn_buf last_key = {0};
-        TARN_OWN(tarn_buf_drop) struct tarn_buf last = {0};
-        tagged_key(table->uuid, 'l', &last_key);
-        tarn_key_add_bytes(&last_key, tarn_buf_slice(&user));
-        tarn_key_add_i64(&last, identifier);
-        tarn_state_batch_put(b.batch, state, TARN_FAMILY_RECEIPTS, tarn_buf_slice(&last_key),
-                             tarn_buf_slice(&last));
-    }
-    TARN_TRY(tarn_state_iterator_error(it));
-    return write_batch(&b);
+    return tarn_table__index_add(op, table, &snapshot, json,
+                                 &(struct tarn_delta){.entries = all, .count = all_count});
 }
 
 static struct tarn_status *rebuild(struct tarn_op *op, struct tarn_table *table,
                                    struct tarn_range range)
 {
     TARN_TRY(tarn_table__index_clear(table, false));
-    TARN_TRY(void_receipts(table, range.earliest));
+    TARN_TRY(tarn_table__receipts_void(table, range.earliest));
     if (range.latest == 0)
         return TARN_OK;
     bool found;
@@ -577,52 +512,6 @@ struct tarn_status *tarn_table__index_forget_below(struct tarn_op *op, struct ta
     tarn_state_batch_remove_range(b.batch, table->env->state, TARN_FAMILY_SNAPSHOTS,
                                   tarn_buf_slice(&from), tarn_buf_slice(&to));
     return write_batch(&b);
-}
-
-struct tarn_status *tarn_table__receipt_find(struct tarn_table *table, struct tarn_slice user,
-                                             int64_t identifier, enum tarn_commit_kind kind,
-                                             int64_t *snapshot_id, int64_t *last_identifier)
-{
-    TARN_OWN(tarn_buf_drop) struct tarn_buf key = {0};
-    TARN_OWN(tarn_buf_drop) struct tarn_buf last_key = {0};
-    TARN_OWN(tarn_buf_drop) struct tarn_buf value = {0};
-    TARN_OWN(tarn_buf_drop) struct tarn_buf last = {0};
-    tagged_key(table->uuid, 'r', &key);
-    tarn_key_add_bytes(&key, user);
-    tarn_key_add_i64(&key, identifier);
-    tarn_buf_add_byte(&key, (uint8_t)kind);
-    tagged_key(table->uuid, 'l', &last_key);
-    tarn_key_add_bytes(&last_key, user);
-    *snapshot_id = 0;
-    *last_identifier = TARN_SNAPSHOT_NONE;
-    bool found, has_last;
-    struct tarn_state *state = table->env->state;
-    TARN_TRY(tarn_state_get(state, TARN_FAMILY_RECEIPTS, tarn_buf_slice(&key), &found, &value));
-    TARN_TRY(
-        tarn_state_get(state, TARN_FAMILY_RECEIPTS, tarn_buf_slice(&last_key), &has_last, &last));
-    struct tarn_slice id_bytes = tarn_buf_slice(&value), last_bytes = tarn_buf_slice(&last);
-    if ((found && !tarn_key_take_i64(&id_bytes, snapshot_id)) ||
-        (has_last && !tarn_key_take_i64(&last_bytes, last_identifier)))
-        return tarn_status_new(TARN_STATE_DAMAGED, "table %s: a receipt is damaged", table->name);
-    return TARN_OK;
-}
-
-struct tarn_status *tarn_table_find_commit(struct tarn_op *op, struct tarn_table *table,
-                                           struct tarn_slice user, int64_t identifier,
-                                           uint64_t content, int64_t since,
-                                           struct tarn_commit_fate *out)
-{
-    (void)op, (void)content, (void)since;
-    TARN_TRY(tarn_table__check_here(table));
-    int64_t last;
-    *out = (struct tarn_commit_fate){.state = TARN_COMMIT_NOT_KNOWN};
-    TARN_TRY(tarn_table__receipt_find(table, user, identifier, TARN_COMMIT_APPEND,
-                                      &out->append_snapshot_id, &last));
-    TARN_TRY(tarn_table__receipt_find(table, user, identifier, TARN_COMMIT_COMPACT,
-                                      &out->compact_snapshot_id, &last));
-    if (out->append_snapshot_id != 0 || out->compact_snapshot_id != 0)
-        out->state = TARN_COMMIT_LANDED;
-    return TARN_OK;
 }
 
 /* --- sequence numbers --- */

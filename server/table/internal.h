@@ -5,7 +5,8 @@
  *   lock        view, path, name, gone, pending (the commit queue), looked_ms
  *   index_lock  held for writing around an index batch, for reading while a plan takes its iterators,
  *               so that a plan sees one state of LIVE and REMOVED
- *   mailbox     head, open_attempt, and every write to the table's folder and index
+ *   mailbox     head, open_attempt, and every write to the table's folder and index, but for those of a merge of
+ *               manifests, whose names nobody else has
  *   sequence_lock  the blocks of sequence numbers
  *   place       held for reading by operations that go to the folder outside the mailbox (they nest), for writing
  *               while the folder moves: nobody meets half a rename
@@ -43,6 +44,9 @@ struct view_box {
 };
 
 struct tarn_pending_commit;
+struct tarn_merge;          /* merge_manifests.c */
+struct tarn_index_cache;    /* indexes.c */
+struct tarn_sequence_cache; /* finish.c */
 
 /* A put-if-absent whose outcome is not known: nothing else is put before it is settled (I5). */
 struct tarn_attempt {
@@ -72,6 +76,9 @@ struct tarn_table {
 
     struct tarn_head *head; /* of the mailbox */
     struct tarn_attempt attempt;
+    struct tarn_merge *merge;              /* NULL: none yet; has a lock of its own */
+    struct tarn_index_cache *indexes;      /* of the mailbox; NULL: empty */
+    struct tarn_sequence_cache *sequences; /* of the mailbox; NULL: empty */
 };
 
 /* --- being in the folder (table.c) ---
@@ -168,11 +175,26 @@ TARN_MUST struct tarn_status *tarn_table__live_list(struct tarn_table *table,
                                                     struct tarn_slice prefix,
                                                     struct tarn_arena *arena,
                                                     struct tarn_live **out, size_t *count);
+
+/* --- receipts: which identity landed where (receipts.c) --- */
+#define TARN_RECEIPTS_PROPERTY "tarn.receipts" /* of a snapshot: the identities it hides */
+#define TARN_COMMIT_OWN_USER "tarn"            /* whose snapshots several batches share */
+/* In the batch of a snapshot's entries. delta: what it says, for the identity of a batch; NULL: not known, and then
+ * a batch that isn't named in its properties gets no receipt. */
+void tarn_table__receipts_add(struct tarn_state_batch *batch, struct tarn_table *table,
+                              const struct tarn_snapshot *snapshot, const struct tarn_delta *delta);
+/* Snapshots with id >= from are no more: their receipts are void, and known to be. Writes batches of its own. */
+TARN_MUST struct tarn_status *tarn_table__receipts_void(struct tarn_table *table, int64_t from);
+/* *snapshot_id 0: not landed, as far as is known. content: of a batch. */
 TARN_MUST struct tarn_status *tarn_table__receipt_find(struct tarn_table *table,
                                                        struct tarn_slice user, int64_t identifier,
-                                                       enum tarn_commit_kind kind,
-                                                       int64_t *snapshot_id,
-                                                       int64_t *last_identifier);
+                                                       uint64_t content, enum tarn_commit_kind kind,
+                                                       int64_t *snapshot_id);
+/* The last one that landed; TARN_SNAPSHOT_NONE: none that is known. */
+TARN_MUST struct tarn_status *tarn_table__last_identifier(struct tarn_table *table,
+                                                          struct tarn_slice user, int64_t *out);
+/* What a batch is known by where its snapshot doesn't say: of what the delta names. */
+uint64_t tarn_table__delta_content(const struct tarn_delta *delta);
 
 /* --- views and the look (table.c) --- */
 TARN_MUST struct tarn_status *tarn_table__publish_view(struct tarn_op *op,
@@ -181,11 +203,25 @@ TARN_MUST struct tarn_status *tarn_table__publish_view(struct tarn_op *op,
 TARN_MUST struct tarn_status *tarn_table__refresh(struct tarn_op *op, struct tarn_table *table);
 
 /* --- conflicts (conflict.c) --- */
+/* What may become (part of) the snapshot after the head: one member of a group, judged by itself. */
+struct tarn_candidate {
+    enum tarn_commit_kind kind;
+    struct tarn_slice user;
+    struct tarn_manifest_entry *entries;
+    size_t count; /* may shrink: commit.discard-duplicate-files drops ADDs of live files */
+    size_t
+        known_count; /* so many in front are DELETEs that resolve_overwrite found on this head: they are live */
+    const struct tarn_index_change *index;
+    size_t index_count;
+    int64_t base_snapshot_id; /* of the request, or TARN_SNAPSHOT_NONE */
+};
+/* In the mailbox, where head is what is indexed (NULL: no snapshot yet counts too, id 0). All of docs/format.md,
+ * "Conflict checks", in time that goes with the candidate and the levels it writes to: COMMIT_CONFLICT,
+ * BUCKET_MISMATCH, INDEX_STALE, INVALID_ARGUMENT. */
 TARN_MUST struct tarn_status *tarn_table__check_conflicts(struct tarn_op *op,
                                                           struct tarn_table *table,
-                                                          enum tarn_commit_kind kind,
-                                                          struct tarn_manifest_entry *entries,
-                                                          size_t *count);
+                                                          const struct tarn_head *head,
+                                                          struct tarn_candidate *candidate);
 
 /* --- writing manifests (manifests.c) --- */
 /* Objects of the manifest folder in the making: encoded one by one, then put all at once. Keys and bodies lie in the
@@ -219,54 +255,87 @@ TARN_MUST struct tarn_status *tarn_table__merge_base(struct tarn_op *op, struct 
                                                      size_t *count, struct tarn_objects *objects);
 
 /* --- what only the committer knows (finish.c) --- */
-/* The DELETEs of an overwrite: the live files of what is overwritten, in front of `entries`. Found anew in each
- * attempt. *index_out likewise: DELETEs of the index files of what is overwritten, in front of `index`. Files of
- * buckets below 0 stay unless the table is postponed (docs/format.md, "Overwrite"). */
+struct tarn_resolved { /* an overwrite as one snapshot has it; lies in the op's arena */
+    struct tarn_commit_part
+        part; /* DELETEs of what is overwritten, then the request's own; no changelog: it is
+                                   * discarded, as Paimon does */
+    size_t known_count; /* DELETEs in front of part.entries; see tarn_candidate */
+    bool
+        nothing; /* a dynamic overwrite without files touches nothing: no snapshot is made for it */
+};
+/* What the commit (overwrite is not NONE) says on this head: made anew for each. Files of buckets below 0 stay
+ * unless the table is postponed (docs/format.md, "Overwrite"). INVALID_ARGUMENT: a new file lies outside of
+ * the partitions that are overwritten. */
 TARN_MUST struct tarn_status *tarn_table__resolve_overwrite(struct tarn_op *op,
                                                             struct tarn_table *table,
                                                             const struct tarn_head *head,
                                                             const struct tarn_commit *commit,
-                                                            struct tarn_commit_part *out);
-/* Stamps entries with what depends on the snapshot: row ids, sequence numbers. `entries` is the attempt's own copy;
- * snapshot has its id, schema and the next_row_id of its predecessor, which is advanced; `last` is the predecessor
- * (NULL: none), for properties that are carried on. */
+                                                            struct tarn_resolved *out);
+/* Stamps entries with what depends on the snapshot: row ids, sequence numbers. `entries` is the attempt's own copy
+ * (of all members) and may be put into another order; snapshot has its id, kind, properties and the next_row_id of
+ * its predecessor, which is advanced (properties may be replaced by a longer list in the op's arena); `last` is
+ * the predecessor (NULL: none), for properties that are carried on. Where snapshot.id becomes another, the entries
+ * are copied and stamped anew. */
 TARN_MUST struct tarn_status *tarn_table__stamp(struct tarn_op *op, struct tarn_table *table,
                                                 const struct tarn_snapshot *last,
                                                 struct tarn_snapshot *snapshot,
                                                 struct tarn_manifest_entry *entries, size_t count);
 /* New level-0 files of primary-key buckets that don't start above the largest sequence number live there. With
- * tarn.sequence-overlap = refuse: SEQUENCE_OVERLAP where there are any. */
+ * tarn.sequence-overlap = refuse: SEQUENCE_OVERLAP where there are any. In the mailbox, on the indexed head, for
+ * one member. highest: what earlier members of the same group brought to each bucket; this one's is added
+ * (tarn_map_new per group; values lie in the op's arena). NULL: it is alone. */
 TARN_MUST struct tarn_status *tarn_table__check_sequences(struct tarn_op *op,
                                                           struct tarn_table *table,
+                                                          struct tarn_map *highest,
                                                           const struct tarn_manifest_entry *entries,
                                                           size_t count, int64_t *overlap_count);
+/* In the mailbox, right after table->head became the snapshot with these entries: keeps what check_sequences knows of
+ * buckets true. Where it isn't called, it reads them again. */
+void tarn_table__note_sequences(struct tarn_table *table, const struct tarn_head *head,
+                                const struct tarn_manifest_entry *entries, size_t count);
 
 /* --- index files (indexes.c) --- */
-/* Are the index files of the request made from what is there now? INDEX_STALE. base: of the request, or NONE. */
+/* The index files of a manifest (absent name: none), from the table's cache; in the mailbox. Borrowed until the next
+ * call. */
+TARN_MUST struct tarn_status *tarn_table__index_files(struct tarn_op *op, struct tarn_table *table,
+                                                      struct tarn_slice manifest,
+                                                      const struct tarn_index_file **out,
+                                                      size_t *count);
+/* Are the index files of the candidate made from what is there now? INDEX_STALE; COMMIT_CONFLICT where deletion
+ * vectors and data files don't go together. Part of check_conflicts. */
 TARN_MUST struct tarn_status *tarn_table__check_indexes(struct tarn_op *op,
                                                         struct tarn_table *table,
                                                         const struct tarn_head *head,
-                                                        const struct tarn_index_change *changes,
-                                                        size_t count, int64_t base_snapshot_id);
+                                                        const struct tarn_candidate *candidate);
 /* The index manifest on top of `previous` (absent: none): a new object in `objects`, or previous itself where
- * nothing changes; absent where nothing is left. */
+ * nothing changes; absent where nothing is left. In the mailbox. The changes of all members at once. */
 TARN_MUST struct tarn_status *tarn_table__combine_indexes(
     struct tarn_op *op, struct tarn_table *table, struct tarn_slice previous,
     const struct tarn_index_change *changes, size_t count, struct tarn_objects *objects,
     struct tarn_slice *name);
+void tarn_table__index_files_end(struct tarn_table *table); /* frees the cache */
 
 /* --- manifests are merged beside the commits (merge_manifests.c) ---
- * A merge reads manifests of a head and writes what they become; a later commit puts its result in their place. */
-/* In the mailbox, after a snapshot was published: starts one in the pool where thresholds say so and none runs. */
+ * A merge reads manifests of a head and writes what they become; a later commit puts its result in their place. All
+ * but the merging itself is of the mailbox.
+ *
+ *   idle -> [consider] -> running -> ready -> [apply] -> used -> [settle: landed] -> idle
+ *                            |         ^                   |
+ *                            +-> idle  +-------------------+ [settle: not landed]
+ */
+/* After a snapshot was published: starts one in the pool where thresholds say so and none is under way. Removes
+ * what a finished one wrote where the head no longer begins with what it merged. */
 void tarn_table__merge_consider(struct tarn_table *table);
-/* Puts a finished merge's result in the place of what it merged, where all of that is still in `files` (changed in
- * place; never grows). *used: it was; the attempt's snapshot will name its files. */
-void tarn_table__merge_apply(struct tarn_table *table, struct tarn_manifest_file *files,
-                             size_t *count, bool *used);
-/* The snapshot that used it was published (landed), or surely wasn't: then it waits for the next. Nothing is
- * removed while an attempt is open. */
+/* Puts a finished merge's result in the place of what it merged, where `files` still begins with all of that (changed
+ * in place; never grows; names and statistics are copied into the op's arena). *used: it was; the attempt's snapshot will
+ * name its files. At most one attempt at a time gets it. */
+void tarn_table__merge_apply(struct tarn_op *op, struct tarn_table *table,
+                             struct tarn_manifest_file *files, size_t *count, bool *used);
+/* The snapshot that used it was published (landed), or surely wasn't and never will be: then it waits for the next.
+ * Not called while its outcome is unknown. */
 void tarn_table__merge_settle(struct tarn_op *op, struct tarn_table *table, bool landed);
-/* Waits for a running one and removes what nobody used. Before the table is freed. */
+/* Ends a running one and removes what nobody used, unless an attempt is open. Before the table is retired or freed;
+ * none starts afterwards. */
 void tarn_table__merge_end(struct tarn_table *table);
 
 /* --- sections of a bucket's files (split.c) --- */
