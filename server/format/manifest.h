@@ -150,5 +150,10 @@ void tarn_manifest_entry_pack(const struct tarn_manifest_entry *entry, bool with
 TARN_MUST struct tarn_status *tarn_manifest_entry_unpack(struct tarn_slice bytes,
                                                          struct tarn_arena *arena,
                                                          struct tarn_manifest_entry *out);
+/* As unpack, of bytes that this process packed or unpacked before: borrows them, and takes their names on trust.
+ * arena: for lists; NULL: lists stay empty. */
+TARN_MUST struct tarn_status *tarn_manifest_entry_view(struct tarn_slice bytes,
+                                                       struct tarn_arena *arena,
+                                                       struct tarn_manifest_entry *out);
 
 #endif

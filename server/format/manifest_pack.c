@@ -209,20 +209,28 @@ static size_t take_count(struct unpacker *u)
 static const struct tarn_slice *take_strings(struct unpacker *u, size_t *count)
 {
     size_t n = take_count(u);
-    struct tarn_slice *items = tarn_arena_calloc(u->arena, n, sizeof *items);
-    for (size_t i = 0; i < n && !u->failed; i++)
-        items[i] = take_slice(u);
-    *count = n;
+    bool kept = n > 0 && u->arena != NULL;
+    struct tarn_slice *items = kept ? tarn_arena_calloc(u->arena, n, sizeof *items) : NULL;
+    for (size_t i = 0; i < n && !u->failed; i++) {
+        struct tarn_slice item = take_slice(u);
+        if (kept)
+            items[i] = item;
+    }
+    *count = kept ? n : 0;
     return items;
 }
 
 static const int64_t *take_longs(struct unpacker *u, size_t *count)
 {
     size_t n = take_count(u);
-    int64_t *items = tarn_arena_calloc(u->arena, n, sizeof *items);
-    for (size_t i = 0; i < n && !u->failed; i++)
-        items[i] = take_number(u, INT64_MIN, INT64_MAX);
-    *count = n;
+    bool kept = n > 0 && u->arena != NULL;
+    int64_t *items = kept ? tarn_arena_calloc(u->arena, n, sizeof *items) : NULL;
+    for (size_t i = 0; i < n && !u->failed; i++) {
+        int64_t item = take_number(u, INT64_MIN, INT64_MAX);
+        if (kept)
+            items[i] = item;
+    }
+    *count = kept ? n : 0;
     return items;
 }
 
@@ -299,19 +307,26 @@ static struct tarn_status *check_names(const struct tarn_data_file *f)
     return TARN_OK;
 }
 
-struct tarn_status *tarn_manifest_entry_unpack(struct tarn_slice bytes, struct tarn_arena *arena,
-                                               struct tarn_manifest_entry *out)
+struct tarn_status *tarn_manifest_entry_view(struct tarn_slice bytes, struct tarn_arena *arena,
+                                             struct tarn_manifest_entry *out)
 {
     if (bytes.size < 2 || bytes.data[0] != TARN_PACK_VERSION || (bytes.data[1] & ~PACK_ALL) != 0)
         return tarn_status_new(TARN_MANIFEST_MALFORMED,
                                "a packed entry has an unknown version or flags");
-    bytes = tarn_arena_copy(arena, bytes);
     struct unpacker u = {.cursor = bytes.data + 2, .end = bytes.data + bytes.size, .arena = arena};
-    struct tarn_manifest_entry entry = {0};
-    unpack_numbers(&u, &entry);
-    unpack_rest(&u, bytes.data[1], &entry);
+    memset(out, 0, sizeof *out);
+    unpack_numbers(&u, out);
+    unpack_rest(&u, bytes.data[1], out);
     if (u.failed || u.cursor != u.end)
         return tarn_status_new(TARN_MANIFEST_MALFORMED, "a packed entry is damaged");
+    return TARN_OK;
+}
+
+struct tarn_status *tarn_manifest_entry_unpack(struct tarn_slice bytes, struct tarn_arena *arena,
+                                               struct tarn_manifest_entry *out)
+{
+    struct tarn_manifest_entry entry;
+    TARN_TRY(tarn_manifest_entry_view(tarn_arena_copy(arena, bytes), arena, &entry));
     TARN_TRY(check_names(&entry.file));
     *out = entry;
     return TARN_OK;
