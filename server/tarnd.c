@@ -602,6 +602,7 @@ static int configure_and_run(struct daemon *d)
     }
     tarn_log_set_json(strcmp(tarn_conf_text(d->conf, TARN_CONF_log_format), "json") == 0);
     raise_file_limit();
+    tarn_store_configure(d->conf);
     tarn_wire_init();
     d->stop = tarn_gate_new();
     int code = run(d);

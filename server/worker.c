@@ -50,7 +50,7 @@ static const char usage[] =
     "usage: tarn-worker --server HOST:PORT [options]\n"
     "\n"
     "  --server HOST:PORT  the daemon's gRPC address\n"
-    "  -c, --config FILE   configuration; worker.* and log.* are read\n"
+    "  -c, --config FILE   configuration; worker.*, log.*, s3.*, hdfs.* are read\n"
     "  --set KEY=VALUE     one key, over the file's\n"
     "  --name NAME         how tarn status calls this worker (host and process id)\n"
     "  --listen HOST:PORT  where the daemon reaches this worker (127.0.0.1:0, a free port)\n"
@@ -351,6 +351,7 @@ int main(int argc, char **argv)
 
     use_small_stacks();
     tarn_signals_block();
+    tarn_store_configure(worker.conf);
     tarn_wire_init();
     worker.exec = tarn_exec_new(core_count(), THREAD_MAX);
     worker.stop = tarn_gate_new();

@@ -15,7 +15,11 @@ struct tarn_store {
     atomic_int ref_count;
 };
 
-/* The local driver: `path` is absolute and is created with its parents. */
+/* What tarn_store_uri says: slashes at the end are left out. tarn_store_open does it for every driver. */
+void tarn_store__set_uri(struct tarn_store *store, const char *uri);
+
+/* A driver is a line of `drivers` in store.c; its open gets the configuration, valid during the call alone.
+ * The local driver: `path` is absolute and is created with its parents. */
 TARN_MUST struct tarn_status *tarn_store__local_open(const char *path, struct tarn_store **out);
 /* From here on the store resolves keys as on a kernel without openat2: no symlinks at all. */
 void tarn_store__local_without_openat2(struct tarn_store *store);

@@ -1,5 +1,7 @@
 #include "store/store.h"
 
+#include <ctype.h>
+
 #include "exec/exec.h"
 #include "store/internal.h"
 
@@ -119,14 +121,17 @@ const char *tarn_store_uri(const struct tarn_store *store)
     return store->uri;
 }
 
-static void set_uri(struct tarn_store *store, const char *uri, size_t size)
+void tarn_store__set_uri(struct tarn_store *store, const char *uri)
 {
+    size_t size = strlen(uri);
+    while (size > 0 && uri[size - 1] == '/')
+        size--;
     free(store->uri);
     store->uri = tarn_slice_dup(tarn_slice_of(uri, size));
 }
 
-/* "file:///a/b" and Hadoop's "file:/a/b"; taken literally, nothing is percent-decoded. *size: without slashes at
- * the end. */
+/* "file:///a/b" and Hadoop's "file:/a/b"; taken literally, nothing is percent-decoded. *size: without
+ * slashes at the end. */
 static struct tarn_status *local_path(const char *uri, const char **folder, size_t *uri_size)
 {
     size_t size = strlen(uri);
@@ -143,40 +148,112 @@ static struct tarn_status *local_path(const char *uri, const char **folder, size
     return TARN_OK;
 }
 
-static struct tarn_status *open_local(const char *uri, struct tarn_store **out)
+static struct tarn_status *local_check(const char *uri)
+{
+    const char *path;
+    size_t size;
+    return local_path(uri, &path, &size);
+}
+
+static struct tarn_status *local_open(const struct tarn_conf *conf, const char *uri,
+                                      struct tarn_store **out)
 {
     const char *path;
     size_t size;
     TARN_TRY(local_path(uri, &path, &size));
     TARN_OWN(tarn_free_drop) char *folder =
         tarn_slice_dup(tarn_slice_of(path, size - (size_t)(path - uri)));
-    TARN_TRY(tarn_store__local_open(folder, out));
-    set_uri(*out, uri, size);
+    return tarn_store__local_open(folder, out);
+}
+
+static struct tarn_status *memory_check(const char *uri)
+{
+    if (strcmp(uri, "memory:") == 0)
+        return TARN_OK;
+    return tarn_status_new(TARN_PATH_INVALID, "'%s' is no store: expected memory:", uri);
+}
+
+static struct tarn_status *memory_open(const struct tarn_conf *conf, const char *uri,
+                                       struct tarn_store **out)
+{
+    *out = tarn_store__memory_new();
     return TARN_OK;
+}
+
+/* One line a driver: what its URIs begin with, what can be said of one alone, opening it. */
+static const struct driver {
+    const char *scheme;
+    struct tarn_status *(*check)(const char *uri);
+    struct tarn_status *(*open)(const struct tarn_conf *conf, const char *uri,
+                                struct tarn_store **out);
+} drivers[] = {
+    {"file:", local_check, local_open},
+    {"memory:", memory_check, memory_open},
+    {"s3:", NULL, NULL},
+    {"s3a:", NULL, NULL},
+    {"hdfs:", NULL, NULL},
+};
+
+static struct tarn_status *find_driver(const char *uri, const struct driver **out)
+{
+    for (size_t i = 0; i < TARN_COUNT_OF(drivers); i++) {
+        if (strncmp(uri, drivers[i].scheme, strlen(drivers[i].scheme)) != 0)
+            continue;
+        *out = &drivers[i];
+        if (drivers[i].open != NULL)
+            return TARN_OK;
+        return tarn_status_new(TARN_UNIMPLEMENTED,
+                               "no driver for '%s' yet: use file:///absolute/path", uri);
+    }
+    return tarn_status_new(TARN_PATH_INVALID,
+                           "'%s' is no store: expected file:///absolute/path, s3://bucket/path, "
+                           "hdfs://host:port/path or memory:",
+                           uri);
 }
 
 struct tarn_status *tarn_store_check_uri(const char *uri)
 {
-    const char *path;
-    size_t size;
-    if (strncmp(uri, "file:", 5) == 0)
-        return local_path(uri, &path, &size);
-    if (strcmp(uri, "memory:") == 0)
-        return TARN_OK;
-    if (strncmp(uri, "s3:", 3) == 0 || strncmp(uri, "s3a:", 4) == 0 ||
-        strncmp(uri, "hdfs:", 5) == 0)
-        return tarn_status_new(TARN_UNIMPLEMENTED,
-                               "no driver for '%s' yet: use file:///absolute/path", uri);
-    return tarn_status_new(TARN_PATH_INVALID,
-                           "'%s' is no store: expected file:///absolute/path or memory:", uri);
+    const struct driver *driver;
+    TARN_TRY(find_driver(uri, &driver));
+    return driver->check(uri);
+}
+
+/* ---- settings ---- */
+
+static const struct tarn_conf *settings; /* set before there are threads; then never again */
+
+static bool is_of_a_driver(const char *name)
+{
+    return strncmp(name, "s3.", 3) == 0 || strncmp(name, "hdfs.", 5) == 0;
+}
+
+static void put_into_environment(const struct tarn_conf *conf, enum tarn_conf_key key)
+{
+    TARN_OWN(tarn_free_drop) char *variable = tarn_format("TARN_%s", tarn_conf_key_name(key));
+    for (char *p = variable; *p != '\0'; p++)
+        *p = *p == '.' ? '_' : (char)toupper((unsigned char)*p);
+    setenv(variable, tarn_conf_text(conf, key), 1);
+}
+
+void tarn_store_configure(const struct tarn_conf *conf)
+{
+    settings = conf;
+    for (int key = 0; key < TARN_CONF_KEY_COUNT; key++) {
+        if (is_of_a_driver(tarn_conf_key_name((enum tarn_conf_key)key)))
+            put_into_environment(conf, (enum tarn_conf_key)key);
+    }
 }
 
 static struct tarn_status *open_driver(const char *uri, struct tarn_store **out)
 {
-    TARN_TRY(tarn_store_check_uri(uri));
-    if (strncmp(uri, "file:", 5) == 0)
-        return open_local(uri, out);
-    *out = tarn_store__memory_new();
+    const struct driver *driver;
+    TARN_TRY(find_driver(uri, &driver));
+    TARN_TRY(driver->check(uri));
+    struct tarn_conf *defaults = settings == NULL ? tarn_conf_new() : NULL;
+    struct tarn_status *status = driver->open(settings == NULL ? defaults : settings, uri, out);
+    tarn_conf_free(defaults);
+    TARN_TRY(status);
+    tarn_store__set_uri(*out, uri);
     return TARN_OK;
 }
 

@@ -93,6 +93,10 @@ struct tarn_store_ops {
     void (*close)(void *self); /* self may be half open */
 };
 
+/* Where drivers read their sections, [s3] and [hdfs], from: kept, it must outlive all stores. They are put
+ * into the environment too, for workers that this process starts. Once, before there are threads; without
+ * it the defaults hold. */
+void tarn_store_configure(const struct tarn_conf *conf);
 /* Opens by URI: "file:///abs/path" (created if absent; also Hadoop's "file:/abs/path") or
  * "memory:". UNIMPLEMENTED for s3, hdfs. With TARN_STORE_FAULTS in the environment: a faulty one
  * around it. */
