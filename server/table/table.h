@@ -205,23 +205,41 @@ TARN_MUST struct tarn_status *tarn_table_reserve_sequences(struct tarn_op *op,
                                                            int32_t bucket, int64_t count,
                                                            int64_t *first);
 
-/* --- plan --- */
+/* --- plan ---
+ * Which files hold the rows of a version, or of what changed between two, that a query may want. What is left out is
+ * proven to hold none; the reader filters exactly. */
+enum tarn_changes {
+    TARN_CHANGES_NONE,      /* the version as a whole */
+    TARN_CHANGES_AUTO,      /* CHANGELOG where the table writes one, else DELTA */
+    TARN_CHANGES_DELTA,     /* files that APPEND snapshots added */
+    TARN_CHANGES_CHANGELOG, /* changelog files, but for those of OVERWRITE snapshots */
+    TARN_CHANGES_DIFF       /* what only the end has, against what only the beginning had */
+};
 struct tarn_plan_file {
     struct tarn_manifest_entry entry; /* kind ADD; with statistics only where asked for */
     int64_t added_by;                 /* snapshot id; 0: before what is retained */
 };
 struct tarn_split {
     struct tarn_slice partition;
-    int32_t bucket;
+    int32_t bucket, total_buckets;
     bool raw;
+    bool is_changelog;            /* files hold changelog records */
     struct tarn_plan_file *files; /* sorted as a reader wants them */
     size_t file_count;
+    struct tarn_plan_file *before_files; /* of a DIFF: what only the beginning had */
+    size_t before_count;
 };
 struct tarn_plan_request {
     struct tarn_version version;
-    struct tarn_slice where; /* SQL text; empty: all */
-    bool with_stats;         /* keep statistics in the result */
-    bool no_splits;          /* files only, as one list: `tarn files` */
+    struct tarn_slice where;   /* SQL text; empty: all */
+    bool with_stats;           /* keep statistics in the result */
+    bool no_splits;            /* files only, as one list: `tarn files` */
+    enum tarn_changes changes; /* NONE, or what changed after changes_from up to `version` */
+    int64_t changes_from;      /* snapshot id, exclusive; at least earliest - 1 (DIFF: earliest) */
+    bool whole_buckets; /* of changes: one split a bucket, as streaming readers want them; not
+                                * where the table has no buckets */
+    bool has_limit;
+    int64_t limit; /* no more files than surely hold so many rows */
 };
 struct tarn_plan { /* everything lies in the op's arena */
     bool has_snapshot;
@@ -234,11 +252,72 @@ struct tarn_plan { /* everything lies in the op's arena */
     size_t file_count;
     struct tarn_split *splits;
     size_t split_count;
-    int64_t files_seen, pruned_by_partition, pruned_by_bucket, pruned_by_key, pruned_by_stats;
+    int64_t files_seen, pruned_by_partition, pruned_by_bucket, pruned_by_key, pruned_by_stats,
+        pruned_by_index, pruned_by_limit;
+    int64_t files_left, splits_left, rows; /* what the plan holds; rows: unmerged */
 };
+/* The whole plan at once. For what may be large, the cursor below. SNAPSHOT_EXPIRED names the earliest one. */
 TARN_MUST struct tarn_status *tarn_table_plan(struct tarn_op *op, struct tarn_table *table,
                                               const struct tarn_plan_request *request,
                                               struct tarn_plan *out);
+
+/* A plan bit by bit, bucket after bucket. It holds nothing back: between two calls no lock is held, and a commit or
+ * expiry goes on. What expires, or is rolled back, while it is read makes the next call fail: SNAPSHOT_EXPIRED.
+ * One thread at a time; the op that began it outlives it (its arena has the head). */
+struct tarn_plan_cursor;
+TARN_MUST struct tarn_status *tarn_table_plan_begin(struct tarn_op *op, struct tarn_table *table,
+                                                    const struct tarn_plan_request *request,
+                                                    struct tarn_plan_cursor **out);
+/* Snapshot, schema, options, where; and the counters, which grow. Its files and splits are empty. */
+const struct tarn_plan *tarn_plan_cursor_head(const struct tarn_plan_cursor *cursor);
+struct tarn_plan_batch {             /* valid until the next call */
+    const struct tarn_split *splits; /* or, with no_splits, files */
+    size_t split_count;
+    const struct tarn_plan_file *files;
+    size_t file_count; /* in the splits, or of `files` */
+};
+/* About TARN_PLAN_BATCH_FILES files, more only where one split has more; file_count 0: that was all. */
+#define TARN_PLAN_BATCH_FILES 1000
+TARN_MUST struct tarn_status *tarn_plan_cursor_next(struct tarn_plan_cursor *cursor,
+                                                    struct tarn_plan_batch *out);
+void tarn_plan_cursor_free(struct tarn_plan_cursor *cursor);
+void tarn_plan_cursor_drop(struct tarn_plan_cursor **cursor);
+
+/* --- pins: snapshots that readers keep from expiry. They survive a restart, not the loss of the state. --- */
+#define TARN_PINS_MAX 1000                           /* of a table; more: BUSY */
+#define TARN_PIN_KEEP_MAX_MS (7 * INT64_C(86400000)) /* of one call; more: INVALID_ARGUMENT */
+#define TARN_PIN_ID_SIZE 37
+struct tarn_pin {
+    char id[TARN_PIN_ID_SIZE];
+    int64_t snapshot_id;
+    int64_t expires_ms; /* wall clock */
+};
+TARN_MUST struct tarn_status *tarn_table_pin(struct tarn_op *op, struct tarn_table *table,
+                                             int64_t snapshot_id, int64_t keep_ms,
+                                             struct tarn_pin *out);
+/* keep_ms 0: lets it go. PIN_NOT_FOUND: it has run out. */
+TARN_MUST struct tarn_status *tarn_table_renew_pin(struct tarn_op *op, struct tarn_table *table,
+                                                   struct tarn_slice id, int64_t keep_ms,
+                                                   struct tarn_pin *out);
+/* Expiry must leave this snapshot and all after it; INT64_MAX: nothing is pinned. Forgets pins that ran out. */
+TARN_MUST struct tarn_status *tarn_table_keep_from(struct tarn_op *op, struct tarn_table *table,
+                                                   int64_t *snapshot_id);
+
+/* --- what commits touched: for whoever follows buckets --- */
+struct tarn_touched_bucket {
+    struct tarn_slice partition;
+    int32_t bucket;
+};
+struct tarn_touched {
+    bool all; /* it isn't known which: look at every one */
+    const struct tarn_touched_bucket *buckets;
+    size_t count;
+};
+/* The buckets that commits and adoptions have touched since the last call, each once; the first call says all. Lies
+ * in the op's arena. For one follower. */
+void tarn_table_take_touched(struct tarn_op *op, struct tarn_table *table,
+                             struct tarn_touched *out);
+void tarn_table_touch_all(struct tarn_table *table); /* the follower missed some */
 
 /* --- the picture of a bucket: for compaction --- */
 struct tarn_bucket_files {
