@@ -425,12 +425,21 @@ static void fill_service(struct daemon *d)
     s->exec = d->exec;
     s->store = d->store;
     s->answers = tarn_answers_new();
+    s->intents = tarn_intents_new(s);
     s->warehouse_name = tarn_conf_text(d->conf, TARN_CONF_warehouse_name);
     s->started_ms = tarn_clock_wall_ms();
     s->lease_ms = tarn_conf_int(d->conf, TARN_CONF_worker_lease);
     s->wants_worker = worker_count(d) != 0;
     atomic_store(&s->grpc_address, "");
     atomic_store(&s->http_address, "");
+}
+
+/* Before a client can ask what became of one. */
+static struct tarn_status *recover_commits(struct daemon *d)
+{
+    TARN_OWN(tarn_op_fini) struct tarn_op op;
+    tarn_op_init(&op);
+    return tarn_service_recover(&op, &d->service);
 }
 
 static struct tarn_status *admit(void *self, struct tarn_op *op, const char *path TARN_UNUSED,
@@ -517,6 +526,7 @@ static struct tarn_status *start(struct daemon *d)
     TARN_TRY(open_catalog(d));
     TARN_TRY(start_maintain(d));
     fill_service(d);
+    TARN_TRY(recover_commits(d));
     TARN_TRY(start_doors(d));
     TARN_TRY(start_workers(d));
     tarn_exec_on_signal(d->exec, SIGHUP, on_reload, d);
@@ -550,6 +560,7 @@ static void take_down(struct daemon *d)
     tarn_http_stop(d->http);
     tarn_rpc_free(d->rpc);
     tarn_supervisor_free(d->supervisor);
+    tarn_intents_free(d->service.intents);
     tarn_maintain_free(atomic_exchange(&d->maintain, NULL));
     tarn_catalog_close(d->catalog);
     tarn_answers_free(d->service.answers);

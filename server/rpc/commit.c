@@ -187,3 +187,25 @@ struct tarn_status *tarn_rpc__get_commit(struct tarn_op *op, struct tarn_service
     }
     return TARN_OK;
 }
+
+struct tarn_status *tarn_rpc__commit_tables(struct tarn_op *op, struct tarn_service *service,
+                                            const void *request, void *response)
+{
+    const Tarn__V1__CommitTablesRequest *q = request;
+    Tarn__V1__CommitTablesResponse *r = response;
+    struct tarn_commit_request *requests = TARN_RPC_ARRAY(op, q->n_commits, *requests);
+    struct tarn_commit_result *results = TARN_RPC_ARRAY(op, q->n_commits, *results);
+    for (size_t i = 0; i < q->n_commits; i++) {
+        struct tarn_status *s = tarn_rpc__take_commit(op, q->commits[i], &requests[i]);
+        if (s != TARN_OK)
+            return tarn_status_wrap(s, "commit %zu", i);
+    }
+    TARN_TRY(tarn_service_commit_tables(op, service, requests, q->n_commits, results));
+    r->n_commits = q->n_commits;
+    r->commits = TARN_RPC_ARRAY(op, q->n_commits, *r->commits);
+    for (size_t i = 0; i < q->n_commits; i++) {
+        r->commits[i] = TARN_RPC_NEW(op, Tarn__V1__CommitResponse, commit_response);
+        tarn_rpc__put_commit(&results[i], r->commits[i]);
+    }
+    return TARN_OK;
+}

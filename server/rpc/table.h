@@ -18,6 +18,9 @@ void tarn_rpc__put_commit(const struct tarn_commit_result *result, Tarn__V1__Com
 /* --- methods that have a file of their own --- */
 TARN_MUST struct tarn_status *tarn_rpc__get_commit(struct tarn_op *op, struct tarn_service *service,
                                                    const void *request, void *response);
+TARN_MUST struct tarn_status *tarn_rpc__commit_tables(struct tarn_op *op,
+                                                      struct tarn_service *service,
+                                                      const void *request, void *response);
 TARN_MUST struct tarn_status *tarn_rpc__filter_committed(struct tarn_op *op,
                                                          struct tarn_service *service,
                                                          const void *request, void *response);

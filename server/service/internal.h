@@ -52,6 +52,9 @@ TARN_MUST struct tarn_status *tarn_service__check_commit(struct tarn_op *op,
 TARN_MUST struct tarn_status *tarn_service__take_messages(struct tarn_op *op,
                                                           const struct tarn_table_view *view,
                                                           struct tarn_commit_request *request);
+/* Is this part of a commit to several tables that isn't finished yet? */
+bool tarn_service__intent_open(struct tarn_service *service, const char *uuid,
+                               struct tarn_slice user, int64_t identifier);
 /* A copy of `schema` in the arena, with its JSON. */
 TARN_MUST struct tarn_status *tarn_service__copy_schema(struct tarn_op *op,
                                                         const struct tarn_schema *schema,

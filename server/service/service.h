@@ -24,6 +24,7 @@
 #define TARN_ANSWER_RETAIN_MS 3600000
 
 struct tarn_answers;
+struct tarn_intents;
 
 /* All members are set before the first operation, except the atomic ones. Nothing is owned. */
 struct tarn_service {
@@ -33,6 +34,7 @@ struct tarn_service {
     struct tarn_exec *exec;
     struct tarn_store *store;
     struct tarn_answers *answers;
+    struct tarn_intents *intents; /* NULL: no commits to several tables */
     const char *warehouse_name;
     int64_t started_ms, lease_ms;
     bool wants_worker; /* not ready before one has registered */
@@ -224,6 +226,18 @@ struct tarn_commit_request {
 TARN_MUST struct tarn_status *tarn_service_commit(struct tarn_op *op, struct tarn_service *service,
                                                   struct tarn_commit_request *request,
                                                   struct tarn_commit_result *out);
+/* All of them, or none; one a table, appends only. OUTCOME_UNKNOWN: it may happen yet, and will be finished where it
+ * has begun. Refused by one table after others landed: an error that says so. */
+TARN_MUST struct tarn_status *tarn_service_commit_tables(struct tarn_op *op,
+                                                         struct tarn_service *service,
+                                                         struct tarn_commit_request *requests,
+                                                         size_t count,
+                                                         struct tarn_commit_result *results);
+struct tarn_intents *tarn_intents_new(struct tarn_service *service);
+/* Before the first request: those that a crash interrupted are known again, and finished in the background. */
+TARN_MUST struct tarn_status *tarn_service_recover(struct tarn_op *op,
+                                                   struct tarn_service *service);
+void tarn_intents_free(struct tarn_intents *intents); /* after the last request */
 TARN_MUST struct tarn_status *tarn_service_get_commit(struct tarn_op *op,
                                                       struct tarn_service *service,
                                                       struct tarn_table_ref ref,

@@ -1,0 +1,69 @@
+/*
+ * subscribe_internal - positions and tokens (subscribe_token.c), subscribers and topics (subscribers.c), and how a
+ * subscription begins (subscribe.c).
+ */
+#ifndef TARN_SERVICE_SUBSCRIBE_INTERNAL_H
+#define TARN_SERVICE_SUBSCRIBE_INTERNAL_H
+
+#include "service/internal.h"
+#include "service/subscribe.h"
+
+/* --- where a stream stands --- */
+struct tarn_position {
+    char uuid[TARN_UUID_SIZE]; /* of the table */
+    char branch[64];           /* "": main */
+    int64_t snapshot_id;       /* 0: before the first, of a table without one */
+    uint64_t identity;         /* of that snapshot; 0: not known */
+    bool behind;               /* it was told to its end: the next one follows */
+    bool whole;                /* ... or will be: as a whole */
+    uint32_t next_part;        /* not behind: the event that comes next */
+    uint64_t filter;           /* what was asked, where next_part > 0: parts depend on it */
+};
+void tarn_service__token_encode(const struct tarn_position *position, struct tarn_buf *out);
+/* INVALID_ARGUMENT for what is no token. */
+TARN_MUST struct tarn_status *tarn_service__token_decode(struct tarn_slice token,
+                                                         struct tarn_position *out);
+
+/* A status of that reason with facts earliest_snapshot and earliest_token, for those that must begin anew. */
+TARN_MUST struct tarn_status *tarn_service__reset(struct tarn_op *op, struct tarn_table *table,
+                                                  enum tarn_reason reason, const char *format, ...)
+    TARN_PRINTF(4, 5);
+
+/* --- what is asked of a table --- */
+struct tarn_topic_spec {
+    bool changes;
+    int how;
+    const char *where;
+    const struct tarn_subscribe_door *door;
+};
+uint64_t tarn_service__topic_filter(const struct tarn_topic_spec *spec);
+/* Does the stream go on at `position`? Why not, if not. latest: of the table, now. */
+TARN_MUST struct tarn_status *tarn_service__check_position(struct tarn_op *op,
+                                                           struct tarn_table *table,
+                                                           const struct tarn_position *position);
+
+/* --- one snapshot's events (subscribe_entry.c) --- */
+struct tarn_entry {
+    atomic_int ref_count;
+    int64_t snapshot_id;
+    uint64_t identity;
+    const struct tarn_subscribe_door *door;
+    void **events; /* encoded */
+    size_t count, size_bytes;
+};
+/* *out NULL: the snapshot isn't there. */
+TARN_MUST struct tarn_status *tarn_service__entry_make(struct tarn_op *op, struct tarn_table *table,
+                                                       const struct tarn_topic_spec *spec,
+                                                       int64_t snapshot_id, bool whole,
+                                                       struct tarn_entry **out);
+struct tarn_entry *tarn_service__entry_ref(struct tarn_entry *entry);
+void tarn_service__entry_unref(struct tarn_entry *entry);
+void tarn_service__entry_drop(struct tarn_entry **entry);
+
+/* --- subscribers.c --- */
+TARN_MUST struct tarn_status *tarn_service__subscriber_add(
+    struct tarn_op *op, struct tarn_subscriptions *subscriptions, struct tarn_table *table,
+    const struct tarn_topic_spec *spec, const struct tarn_position *position, void *stream,
+    struct tarn_subscriber **out);
+
+#endif
