@@ -39,11 +39,8 @@ bool tarn_file_index_helps(const struct tarn_predicate *where);
 struct tarn_slice tarn_file_index_side(const struct tarn_data_file *file);
 /* Judges `where`, bound to `schema`, by the bytes of a container. file_schema: the one the file was
  * written by; columns are matched by field id. row_count: of the file. */
-TARN_MUST struct tarn_status *tarn_file_index_may_match(struct tarn_slice bytes,
-                                                        const struct tarn_predicate *where,
-                                                        const struct tarn_schema *schema,
-                                                        const struct tarn_schema *file_schema,
-                                                        int64_t row_count,
-                                                        struct tarn_file_index_verdict *out);
+TARN_MUST struct tarn_status *tarn_file_index_may_match(
+    struct tarn_slice bytes, const struct tarn_predicate *where, const struct tarn_schema *schema,
+    const struct tarn_schema *file_schema, int64_t row_count, struct tarn_file_index_verdict *out);
 
 #endif

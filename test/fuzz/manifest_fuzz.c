@@ -55,16 +55,35 @@ static void fuzz_packed(struct tarn_slice in, struct tarn_arena *arena)
     tarn_status_free(s);
 }
 
+static void fuzz_index(struct tarn_slice in, struct tarn_arena *arena)
+{
+    TARN_OWN(tarn_buf_drop) struct tarn_buf out = {0};
+    struct tarn_index_file *files = NULL, *live = NULL;
+    size_t count = 0, again = 0;
+    bool unknown = false;
+    struct tarn_status *s = tarn_index_manifest_decode(in, arena, &files, &count);
+    for (size_t i = 0; s == NULL && i < count; i++)
+        unknown = unknown || files[i].unknown;
+    if (s == NULL) {
+        s = tarn_index_manifest_encode(files, count, tarn_slice_str("none"), 0, sync_mark, &out);
+        tarn_assert((s != NULL) == unknown);
+    }
+    if (s == NULL) {
+        s = tarn_index_manifest_decode(tarn_buf_slice(&out), arena, &files, &again);
+        tarn_assert(s == NULL && again == count);
+        s = tarn_index_combine(files, count / 2, files + count / 2, count - count / 2,
+                               (in.size & 1) != 0, arena, &live, &again);
+    }
+    tarn_status_free(s);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     TARN_OWN(tarn_arena_drop) struct tarn_arena *arena = tarn_arena_new();
     struct tarn_slice in = tarn_slice_of(data, size);
-    struct tarn_index_file *files = NULL;
-    size_t count = 0;
     fuzz_manifest(in, arena);
     fuzz_list(in, arena);
     fuzz_packed(in, arena);
-    struct tarn_status *s = tarn_index_manifest_decode(in, arena, &files, &count);
-    tarn_status_free(s);
+    fuzz_index(in, arena);
     return 0;
 }

@@ -50,4 +50,24 @@ done
 rm -f "$golden"/manifest/{append_partitioned,pk_all,pk_dynamic,py_append}.empty-list
 d=$golden/table/pk_dynamic
 cp "$d/manifest/$(field "$d/snapshot/snapshot-1" indexManifest)" "$golden/manifest/pk_dynamic.index"
+
+# Indexes of data files, and index manifests that no table of ours has.
+rm -rf "$golden"/file_index "$golden"/commit_message
+"${JAVA}c" -nowarn -encoding UTF-8 -d "$work/classes" -cp "$(java_cp)" "$here/GoldenIndexes.java"
+TZ=UTC "$JAVA" -Xmx1g -Dfile.encoding=UTF-8 -Djava.io.tmpdir="$work/tmp" -Dorg.slf4j.simpleLogger.defaultLogLevel=error \
+  -cp "$work/classes:$(java_cp)" GoldenIndexes "$work/warehouse" "$golden/file_index" "$golden/manifest"
+"$PY" "$here/golden_indexes.py" "$work/warehouse" "$golden/manifest/py_full.index"
+
+# Commit messages, by each library that can be had: 2.0.0 is here, older ones come from Maven.
+messages() { # CLASS_PATH
+  rm -rf "$work/messages"
+  mkdir -p "$work/messages"
+  "${JAVA}c" -nowarn -encoding UTF-8 -d "$work/messages" -cp "$1" "$here/GoldenMetadata.java"
+  "$JAVA" -Dfile.encoding=UTF-8 -cp "$work/messages:$1" GoldenMetadata "$golden/commit_message"
+}
+messages "$(java_cp)"
+for v in 1.3.1 1.4.2; do
+  mvn -q -B dependency:get -Dartifact="org.apache.paimon:paimon-bundle:$v" -Dtransitive=false
+  messages "$HOME/.m2/repository/org/apache/paimon/paimon-bundle/$v/paimon-bundle-$v.jar:$(java_cp | cut -d: -f2-)"
+done
 echo "table: $(find "$golden/table" -type f -print0 | xargs -0 cat | wc -c) bytes"

@@ -196,6 +196,88 @@ TARN_TEST(codec, manifests_come_back)
     }
 }
 
+static struct tarn_index_file any_index(struct tarn_test *t)
+{
+    struct tarn_index_file f = {.partition = any_bytes(t),
+                                .bucket = (int32_t)tarn_test_random_between(t, -2, 1000),
+                                .type = any_text(t),
+                                .name = any_name(t),
+                                .size = any_number(t),
+                                .row_count = any_number(t),
+                                .has_vectors = tarn_test_random_one_in(t, 2),
+                                .external_path = absent_or(t, any_text(t)),
+                                .has_global = tarn_test_random_one_in(t, 2)};
+    struct tarn_vector_range *v = tarn_arena_calloc(t->arena, 5, sizeof *v);
+    f.vectors = v;
+    f.vector_count = f.has_vectors ? tarn_test_random_below(t, 5) : 0;
+    for (size_t i = 0; i < f.vector_count; i++)
+        v[i] = (struct tarn_vector_range){
+            any_name(t), (int32_t)tarn_test_random_below(t, INT32_MAX),
+            (int32_t)tarn_test_random_below(t, INT32_MAX), any_optional(t)};
+    if (!f.has_global)
+        return f;
+    int32_t *ids = tarn_arena_calloc(t->arena, 4, sizeof *ids);
+    f.global = (struct tarn_global_index){.row_start = any_number(t),
+                                          .row_end = any_number(t),
+                                          .field_id = (int32_t)any_number(t),
+                                          .has_extra_fields = tarn_test_random_one_in(t, 2),
+                                          .extra_fields = ids,
+                                          .meta = absent_or(t, any_bytes(t)),
+                                          .source_meta = absent_or(t, any_bytes(t))};
+    f.global.extra_field_count = f.global.has_extra_fields ? tarn_test_random_below(t, 4) : 0;
+    for (size_t i = 0; i < 4; i++)
+        ids[i] = (int32_t)any_number(t);
+    return f;
+}
+
+static void expect_index(const struct tarn_index_file *got, const struct tarn_index_file *want)
+{
+    const struct tarn_global_index *g = &got->global, *h = &want->global;
+    expect_int(got->kind, TARN_ENTRY_ADD);
+    expect_bytes(got->partition, want->partition);
+    expect_int(got->bucket, want->bucket);
+    expect_bytes(got->type, want->type);
+    expect_bytes(got->name, want->name);
+    expect_int(got->size, want->size);
+    expect_int(got->row_count, want->row_count);
+    expect_optional(got->external_path, want->external_path);
+    expect_int(got->has_vectors, want->has_vectors);
+    expect_int(got->vector_count, want->vector_count);
+    for (size_t i = 0; i < want->vector_count; i++) {
+        expect_bytes(got->vectors[i].data_file, want->vectors[i].data_file);
+        expect_int(got->vectors[i].offset, want->vectors[i].offset);
+        expect_int(got->vectors[i].length, want->vectors[i].length);
+        expect_int(got->vectors[i].cardinality, want->vectors[i].cardinality);
+    }
+    expect_int(got->has_global, want->has_global);
+    expect_int(g->row_start, h->row_start);
+    expect_int(g->row_end, h->row_end);
+    expect_int(g->field_id, h->field_id);
+    expect_int(g->has_extra_fields, h->has_extra_fields);
+    expect_int(g->extra_field_count, h->extra_field_count);
+    for (size_t i = 0; i < h->extra_field_count; i++)
+        expect_int(g->extra_fields[i], h->extra_fields[i]);
+    expect_optional(g->meta, h->meta);
+    expect_optional(g->source_meta, h->source_meta);
+    expect_false(got->unknown);
+}
+
+TARN_TEST(codec, index_manifests_come_back)
+{
+    for (int round = 0; round < tarn_test_rounds(60); round++) {
+        TARN_OWN(tarn_buf_drop) struct tarn_buf bytes = {0};
+        size_t count = tarn_test_random_below(t, 1 << tarn_test_random_below(t, 10)), got_count = 0;
+        struct tarn_index_file *want = tarn_arena_calloc(t->arena, count, sizeof *want), *got;
+        for (size_t i = 0; i < count; i++)
+            want[i] = any_index(t);
+        expect_ok(tarn_index_manifest_encode(want, count, any_codec(t), 1, sync_mark, &bytes));
+        expect_ok(tarn_index_manifest_decode(tarn_buf_slice(&bytes), t->arena, &got, &got_count));
+        expect_int(got_count, count);
+        for (size_t i = 0; i < count; i++)
+            expect_index(&got[i], &want[i]);
+    }
+}
+
 TARN_TEST(codec, packed_entries_come_back)
 {
     for (int round = 0; round < tarn_test_rounds(500); round++) {

@@ -1,0 +1,63 @@
+/*
+ * file_index_internal - what the files that judge by file indexes share: reading big-endian bytes, the
+ * limits of one call, and what a leaf of the predicate can be.
+ */
+#ifndef TARN_FORMAT_FILE_INDEX_INTERNAL_H
+#define TARN_FORMAT_FILE_INDEX_INTERNAL_H
+
+#include "format/file_index.h"
+
+struct tarn_index__reader { /* over bytes whose beginning has been read */
+    const uint8_t *cursor, *end;
+    bool failed; /* once set, everything read is 0 or empty */
+};
+
+struct tarn_index__budget {
+    int64_t steps; /* below 0: used up, and the file may match */
+    int64_t rows;  /* that sets may still hold */
+};
+
+/* Which index said it, for people. */
+struct tarn_index__why {
+    int column;
+    const char *index; /* NULL: none */
+};
+
+/* Can a node be true for a row, can it be false? Whatever isn't known answers yes. The sets narrow a
+ * yes: one bit a row, owned; NULL: any row. */
+struct tarn_index__chance {
+    bool yes, no;
+    uint64_t *yes_rows, *no_rows;
+    struct tarn_index__why why_yes, why_no;
+};
+
+uint64_t tarn_index__take(struct tarn_index__reader *r, size_t size); /* big-endian, at most 8 */
+int32_t tarn_index__take_int(struct tarn_index__reader *r);
+struct tarn_slice tarn_index__take_bytes(struct tarn_index__reader *r, int64_t size);
+
+/* The values of one column: bytes of a bitmap index. */
+struct tarn_index__bitmap {
+    struct tarn_slice bytes;
+    const struct tarn_type *type;      /* as the predicate sees the values */
+    const struct tarn_type *file_type; /* as the index holds them */
+    int64_t row_count;
+};
+/* May values of this type have a bitmap index? */
+bool tarn_index__bitmap_takes(const struct tarn_type *type);
+/* What the values in the index make of one leaf; with_rows: and in which rows. */
+TARN_MUST struct tarn_status *tarn_index__bitmap_judge(const struct tarn_index__bitmap *bitmap,
+                                                       const struct tarn_predicate_node *leaf,
+                                                       bool with_rows,
+                                                       struct tarn_index__budget *budget,
+                                                       struct tarn_index__chance *out);
+
+/* Sets of rows. new: NULL where the budget doesn't allow it. */
+uint64_t *tarn_index__rows_new(int64_t row_count, struct tarn_index__budget *budget);
+void tarn_index__rows_free(uint64_t **rows, int64_t row_count, struct tarn_index__budget *budget);
+/* Adds the rows of a serialised 32-bit roaring bitmap; false: it is damaged or names rows beyond. */
+bool tarn_index__rows_add(uint64_t *rows, int64_t row_count, struct tarn_slice roaring,
+                          struct tarn_index__budget *budget);
+
+TARN_MUST struct tarn_status *tarn_index__malformed(const char *format, ...) TARN_PRINTF(1, 2);
+
+#endif
