@@ -390,6 +390,17 @@ static void faulty_close(void *self)
     free(f);
 }
 
+/* Not disturbed: the probe is about the inner store, and moves are its own calls. */
+static struct tarn_status *faulty_probe(void *self, struct tarn_op *op)
+{
+    return tarn_store_probe(((struct faulty *)self)->inner, op);
+}
+
+static struct tarn_status *faulty_finish_moves(void *self, struct tarn_op *op)
+{
+    return tarn_store_finish_moves(((struct faulty *)self)->inner, op);
+}
+
 static const struct tarn_store_ops faulty_ops = {
     .scheme = "faulty",
     .get = faulty_get,
@@ -401,6 +412,8 @@ static const struct tarn_store_ops faulty_ops = {
     .remove = faulty_remove,
     .list = faulty_list,
     .move_folder = faulty_move_folder,
+    .finish_moves = faulty_finish_moves,
+    .probe = faulty_probe,
     .prune = faulty_prune,
     .open = faulty_open,
     .read_at = faulty_read_at,
@@ -417,6 +430,7 @@ struct tarn_store *tarn_store_faulty_new(struct tarn_store *inner)
     struct faulty *f = tarn_calloc(1, sizeof *f);
     f->ops = faulty_ops;
     f->ops.remote = inner->ops->remote;
+    f->ops.flat = inner->ops->flat;
     f->inner = tarn_store_ref(inner);
     atomic_init(&f->call_count, 0);
     pthread_mutex_init(&f->mutex, NULL);

@@ -26,6 +26,10 @@ void tarn_store__local_without_openat2(struct tarn_store *store);
 
 struct tarn_store *tarn_store__memory_new(void);
 
+TARN_MUST struct tarn_status *tarn_store__s3_check(const struct tarn_conf *conf, const char *uri);
+TARN_MUST struct tarn_status *tarn_store__s3_open(const struct tarn_conf *conf, const char *uri,
+                                                  struct tarn_store **out);
+
 /* Rules from the text of TARN_STORE_FAULTS; the form is explained in faulty.h. */
 #define TARN_STORE_FAULTS_MAX 64
 TARN_MUST struct tarn_status *tarn_store__faulty_parse(struct tarn_store *faulty, const char *text);

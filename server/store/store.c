@@ -148,7 +148,7 @@ static struct tarn_status *local_path(const char *uri, const char **folder, size
     return TARN_OK;
 }
 
-static struct tarn_status *local_check(const char *uri)
+static struct tarn_status *local_check(const struct tarn_conf *conf, const char *uri)
 {
     const char *path;
     size_t size;
@@ -166,7 +166,7 @@ static struct tarn_status *local_open(const struct tarn_conf *conf, const char *
     return tarn_store__local_open(folder, out);
 }
 
-static struct tarn_status *memory_check(const char *uri)
+static struct tarn_status *memory_check(const struct tarn_conf *conf, const char *uri)
 {
     if (strcmp(uri, "memory:") == 0)
         return TARN_OK;
@@ -180,17 +180,17 @@ static struct tarn_status *memory_open(const struct tarn_conf *conf, const char 
     return TARN_OK;
 }
 
-/* One line a driver: what its URIs begin with, what can be said of one alone, opening it. */
+/* One line a driver: what its URIs begin with, what can be said of one and its settings alone, opening it. */
 static const struct driver {
     const char *scheme;
-    struct tarn_status *(*check)(const char *uri);
+    struct tarn_status *(*check)(const struct tarn_conf *conf, const char *uri);
     struct tarn_status *(*open)(const struct tarn_conf *conf, const char *uri,
                                 struct tarn_store **out);
 } drivers[] = {
     {"file:", local_check, local_open},
     {"memory:", memory_check, memory_open},
-    {"s3:", NULL, NULL},
-    {"s3a:", NULL, NULL},
+    {"s3:", tarn_store__s3_check, tarn_store__s3_open},
+    {"s3a:", tarn_store__s3_check, tarn_store__s3_open},
     {"hdfs:", NULL, NULL},
 };
 
@@ -209,13 +209,6 @@ static struct tarn_status *find_driver(const char *uri, const struct driver **ou
                            "'%s' is no store: expected file:///absolute/path, s3://bucket/path, "
                            "hdfs://host:port/path or memory:",
                            uri);
-}
-
-struct tarn_status *tarn_store_check_uri(const char *uri)
-{
-    const struct driver *driver;
-    TARN_TRY(find_driver(uri, &driver));
-    return driver->check(uri);
 }
 
 /* ---- settings ---- */
@@ -244,15 +237,31 @@ void tarn_store_configure(const struct tarn_conf *conf)
     }
 }
 
+static void defaults_drop(struct tarn_conf **conf)
+{
+    if (*conf != settings)
+        tarn_conf_free(*conf);
+}
+
+struct tarn_status *tarn_store_check_uri(const char *uri)
+{
+    const struct driver *driver;
+    TARN_OWN(defaults_drop) struct tarn_conf *conf = (struct tarn_conf *)settings;
+    TARN_TRY(find_driver(uri, &driver));
+    if (conf == NULL)
+        conf = tarn_conf_new();
+    return driver->check(conf, uri);
+}
+
 static struct tarn_status *open_driver(const char *uri, struct tarn_store **out)
 {
     const struct driver *driver;
+    TARN_OWN(defaults_drop) struct tarn_conf *conf = (struct tarn_conf *)settings;
     TARN_TRY(find_driver(uri, &driver));
-    TARN_TRY(driver->check(uri));
-    struct tarn_conf *defaults = settings == NULL ? tarn_conf_new() : NULL;
-    struct tarn_status *status = driver->open(settings == NULL ? defaults : settings, uri, out);
-    tarn_conf_free(defaults);
-    TARN_TRY(status);
+    if (conf == NULL)
+        conf = tarn_conf_new();
+    TARN_TRY(driver->check(conf, uri));
+    TARN_TRY(driver->open(conf, uri, out));
     tarn_store__set_uri(*out, uri);
     return TARN_OK;
 }
@@ -351,6 +360,23 @@ struct tarn_status *tarn_store_put_many(struct tarn_store *s, struct tarn_op *op
 bool tarn_store_is_remote(const struct tarn_store *s)
 {
     return s->ops->remote;
+}
+
+bool tarn_store_is_flat(const struct tarn_store *s)
+{
+    return s->ops->flat;
+}
+
+struct tarn_status *tarn_store_probe(struct tarn_store *s, struct tarn_op *op)
+{
+    tarn_assert_may_wait();
+    return s->ops->probe == NULL ? TARN_OK : s->ops->probe(s->self, op);
+}
+
+struct tarn_status *tarn_store_finish_moves(struct tarn_store *s, struct tarn_op *op)
+{
+    tarn_assert_may_wait();
+    return s->ops->finish_moves == NULL ? TARN_OK : s->ops->finish_moves(s->self, op);
 }
 
 struct tarn_status *tarn_store_put_if_absent(struct tarn_store *s, struct tarn_op *op,

@@ -46,6 +46,9 @@ struct tarn_store_ops {
                                 struct tarn_object *out);
     /* A call is a round trip: callers overlap what they can. */
     bool remote;
+    /* Keys are names, not paths: an object can stand where a folder is, move_folder goes object by object, and
+     * of an open reader's object only the small or what was read is kept when it is removed or replaced. */
+    bool flat;
     /* Replaces or creates; durable when it returns. For objects of ours only. */
     struct tarn_status *(*put)(void *self, struct tarn_op *op, const char *key,
                                struct tarn_slice body);
@@ -74,6 +77,11 @@ struct tarn_store_ops {
      * such folder; OBJECT_EXISTS: `to` is there, as whatever. */
     struct tarn_status *(*move_folder)(void *self, struct tarn_op *op, const char *from,
                                        const char *to);
+    /* Flat stores: carries moves through that a crash cut off. NULL: there are none. */
+    struct tarn_status *(*finish_moves)(void *self, struct tarn_op *op);
+    /* Whether the store keeps what is promised here, found out by trying; CONFIG_INVALID says what it lacks. NULL:
+     * it does. */
+    struct tarn_status *(*probe)(void *self, struct tarn_op *op);
     /* Removes empty folders at and below key; stores without folders do nothing. */
     struct tarn_status *(*prune)(void *self, struct tarn_op *op, const char *key);
 
@@ -97,8 +105,8 @@ struct tarn_store_ops {
  * into the environment too, for workers that this process starts. Once, before there are threads; without
  * it the defaults hold. */
 void tarn_store_configure(const struct tarn_conf *conf);
-/* Opens by URI: "file:///abs/path" (created if absent; also Hadoop's "file:/abs/path") or
- * "memory:". UNIMPLEMENTED for s3, hdfs. With TARN_STORE_FAULTS in the environment: a faulty one
+/* Opens by URI: "file:///abs/path" (created if absent; also Hadoop's "file:/abs/path"), "memory:" or
+ * "s3://bucket/prefix" (also "s3a:"). UNIMPLEMENTED for hdfs. With TARN_STORE_FAULTS in the environment: a faulty one
  * around it. */
 TARN_MUST struct tarn_status *tarn_store_open(const char *uri, struct tarn_store **out);
 /* What open would say of the URI alone, without touching anything. */
@@ -127,6 +135,12 @@ TARN_MUST struct tarn_status *tarn_store_put_many(struct tarn_store *s, struct t
                                                   const struct tarn_new_object *objects,
                                                   size_t count);
 bool tarn_store_is_remote(const struct tarn_store *s);
+/* See `flat`: a folder is moved in many steps there. */
+bool tarn_store_is_flat(const struct tarn_store *s);
+/* Asked once, before anything is entrusted to it. */
+TARN_MUST struct tarn_status *tarn_store_probe(struct tarn_store *s, struct tarn_op *op);
+/* By the warehouse's owner, at its start. */
+TARN_MUST struct tarn_status *tarn_store_finish_moves(struct tarn_store *s, struct tarn_op *op);
 TARN_MUST struct tarn_status *tarn_store_put_if_absent(struct tarn_store *s, struct tarn_op *op,
                                                        const char *key, struct tarn_slice body,
                                                        bool *created);
