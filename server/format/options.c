@@ -349,10 +349,32 @@ static struct tarn_status *parse_commit(const struct tarn_schema *schema, struct
         o->group_commit = TARN_GROUP_NONE;
     else if (!tarn_format__is_word(group, "batch"))
         return invalid("tarn.group-commit", group, "batch, all or none");
+    TARN_TRY(take_bool(schema, "overwrite-upgrade", &o->overwrite_upgrade));
+    TARN_TRY(take_i64(schema, "commit.strict-mode.last-safe-snapshot", 0, INT64_MAX, -1,
+                      &o->last_safe_snapshot));
     o->sequence_overlap_refused = tarn_format__is_word(overlap, "refuse");
     return o->sequence_overlap_refused || tarn_format__is_word(overlap, "allow")
                ? TARN_OK
                : invalid("tarn.sequence-overlap", overlap, "allow or refuse");
+}
+
+/* What the committer adds to entries and snapshots. */
+static struct tarn_status *parse_stamps(const struct tarn_schema *schema, struct tarn_options *o)
+{
+    struct tarn_slice mode = tarn_format__trim(value_of(schema, "write.sequence-number-init-mode"));
+    TARN_TRY(take_bool(schema, "row-tracking.enabled", &o->row_tracking));
+    TARN_TRY(
+        take_bool(schema, "row-tracking.partition-group-on-commit", &o->row_tracking_by_partition));
+    TARN_TRY(take_bool(schema, "deletion-vectors.enabled", &o->deletion_vectors));
+    TARN_TRY(take_bool(schema, "pk-clustering-override", &o->pk_clustering));
+    TARN_TRY(take_bool(schema, "sequence.snapshot-ordering", &o->snapshot_ordering));
+    o->sequence_init_from_snapshot = tarn_format__is_word(mode, "snapshot");
+    if (!o->sequence_init_from_snapshot && !tarn_format__is_word(mode, "scan")) {
+        static const char unknown[] = "write.sequence-number-init-mode of a later version";
+        tarn_format__refuse(o, false, unknown);
+        tarn_format__refuse_commit(o, unknown);
+    }
+    return TARN_OK;
 }
 
 static struct tarn_status *parse_compaction(const struct tarn_schema *schema,
@@ -408,6 +430,7 @@ struct tarn_status *tarn_options_parse(const struct tarn_schema *schema, struct 
     TARN_TRY(parse_merging(schema, arena, &o));
     TARN_TRY(parse_files(schema, &o));
     TARN_TRY(parse_commit(schema, &o));
+    TARN_TRY(parse_stamps(schema, &o));
     TARN_TRY(parse_compaction(schema, &o));
     TARN_TRY(check_column_stats(schema));
     tarn_format__judge(schema, arena, &o);
@@ -468,4 +491,13 @@ struct tarn_status *tarn_options_check_merge(const struct tarn_options *options)
     return tarn_status_new(TARN_UNSUPPORTED_FEATURE,
                            "the rows of the table are not read by this version of Tarn: %.*s",
                            TARN_SLICE_ARG(options->refuse_merge));
+}
+
+struct tarn_status *tarn_options_check_commit(const struct tarn_options *options)
+{
+    if (options->refuse_commit.data == NULL)
+        return TARN_OK;
+    return tarn_status_new(TARN_UNSUPPORTED_FEATURE,
+                           "this version of Tarn can't commit to the table: %.*s",
+                           TARN_SLICE_ARG(options->refuse_commit));
 }

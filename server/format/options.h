@@ -3,7 +3,9 @@
  *
  * Shape    what exists is one table, options.def: O(key, kind, default, effect). An option that changes
  *          rows and isn't implemented makes the table "listed only": refuse_write stops loads and
- *          compaction, refuse_merge also reads; a compaction asks both. Keys not known are passive.
+ *          compaction, refuse_merge also reads; a compaction asks both. refuse_commit stops commits of files
+ *          that other writers made: it is set only where the committer itself lacks something. Keys not known
+ *          are passive.
  * Source   docs/format.md, "Options" and "Compatibility checklist".
  */
 #ifndef TARN_FORMAT_OPTIONS_H
@@ -71,8 +73,15 @@ struct tarn_options {
     bool dynamic_partition_overwrite;
     enum tarn_group_commit group_commit;
     bool sequence_overlap_refused; /* tarn.sequence-overlap = refuse */
+    bool overwrite_upgrade;     /* new files of an overwrite go to the last level where they fit */
+    int64_t last_safe_snapshot; /* commit.strict-mode.last-safe-snapshot; -1: unset */
+    bool row_tracking, row_tracking_by_partition;
+    bool deletion_vectors;
+    bool pk_clustering;               /* files of a level aren't apart by key */
+    bool snapshot_ordering;           /* sequence numbers are the snapshot's id */
+    bool sequence_init_from_snapshot; /* write.sequence-number-init-mode = snapshot */
     /* Absent: everything is implemented. Else e.g. "merge-engine = aggregation". */
-    struct tarn_slice refuse_write, refuse_merge;
+    struct tarn_slice refuse_write, refuse_merge, refuse_commit;
 };
 
 /* Errors: SCHEMA_INVALID names the option, its value and what was expected. */
@@ -86,5 +95,6 @@ void tarn_options_stats_mode(const struct tarn_options *options, const struct ta
 /* UNSUPPORTED_FEATURE naming the option, or OK. */
 TARN_MUST struct tarn_status *tarn_options_check_write(const struct tarn_options *options);
 TARN_MUST struct tarn_status *tarn_options_check_merge(const struct tarn_options *options);
+TARN_MUST struct tarn_status *tarn_options_check_commit(const struct tarn_options *options);
 
 #endif

@@ -3,7 +3,7 @@
 #include <strings.h>
 
 enum kind { TEXT, INT, BOOL, SIZE, DURATION, REAL, ENUM, STATS, FORMATS };
-enum effect { USED, PASSIVE, REFUSE_WRITE, REFUSE };
+enum effect { USED, PASSIVE, REFUSE_WRITE, REFUSE, REFUSE_COMMIT, REFUSE_ALL };
 
 static const struct option {
     const char *key;
@@ -82,6 +82,12 @@ void tarn_format__refuse(struct tarn_options *o, bool merge, const char *reason)
         o->refuse_merge = tarn_slice_str(reason);
 }
 
+void tarn_format__refuse_commit(struct tarn_options *o, const char *reason)
+{
+    if (o->refuse_commit.data == NULL)
+        o->refuse_commit = tarn_slice_str(reason);
+}
+
 /* Is every format of "0:avro,1:parquet" parquet? */
 static bool only_parquet(struct tarn_slice value)
 {
@@ -112,10 +118,23 @@ static void judge_option(const struct tarn_pair *pair, struct tarn_arena *arena,
             ? only_parquet(value)
             : option->fallback[0] != 0 && tarn_format__is_word(value, option->fallback))
         return;
-    tarn_format__refuse(o, option->effect == REFUSE,
-                        tarn_arena_printf(arena, "%.*s = %.*s", TARN_SLICE_ARG(pair->key),
-                                          (int)TARN_MIN(value.size, (size_t)200),
-                                          (const char *)value.data));
+    const char *reason =
+        tarn_arena_printf(arena, "%.*s = %.*s", TARN_SLICE_ARG(pair->key),
+                          (int)TARN_MIN(value.size, (size_t)200), (const char *)value.data);
+    tarn_format__refuse(o, option->effect == REFUSE || option->effect == REFUSE_ALL, reason);
+    if (option->effect == REFUSE_COMMIT || option->effect == REFUSE_ALL)
+        tarn_format__refuse_commit(o, reason);
+}
+
+/* BLOB columns lie in files of their own, whose row ids are of the file that they accompany. */
+static bool has_blob(const struct tarn_type *type)
+{
+    if (type == NULL)
+        return false;
+    for (size_t i = 0; i < type->field_count; i++)
+        if (has_blob(type->fields[i].type))
+            return true;
+    return type->id == TARN_TYPE_BLOB || has_blob(type->key) || has_blob(type->element);
 }
 
 static bool has_unreadable_part(const struct tarn_type *type)
@@ -144,10 +163,12 @@ static void judge_columns(const struct tarn_schema *schema, struct tarn_arena *a
             continue;
         TARN_OWN(tarn_buf_drop) struct tarn_buf type = {0};
         tarn_type_print(schema->fields[i].type, &type);
-        tarn_format__refuse(
-            o, true,
+        const char *reason =
             tarn_arena_printf(arena, "column %.*s %.*s", TARN_SLICE_ARG(schema->fields[i].name),
-                              (int)TARN_MIN(type.size, (size_t)200), (const char *)type.data));
+                              (int)TARN_MIN(type.size, (size_t)200), (const char *)type.data);
+        tarn_format__refuse(o, true, reason);
+        if (has_blob(schema->fields[i].type))
+            tarn_format__refuse_commit(o, reason);
     }
 }
 
@@ -167,9 +188,11 @@ bool tarn_format__crosses_partitions(const struct tarn_schema *schema)
 void tarn_format__judge(const struct tarn_schema *schema, struct tarn_arena *arena,
                         struct tarn_options *o)
 {
-    if (schema->version > 3)
-        tarn_format__refuse(o, true,
-                            tarn_arena_printf(arena, "schema version %d", schema->version));
+    if (schema->version > 3) {
+        const char *reason = tarn_arena_printf(arena, "schema version %d", schema->version);
+        tarn_format__refuse(o, true, reason);
+        tarn_format__refuse_commit(o, reason);
+    }
     for (size_t i = 0; i < schema->option_count; i++)
         judge_option(&schema->options[i], arena, o);
     judge_columns(schema, arena, o);

@@ -15,9 +15,11 @@ bool tarn_format__is_word(struct tarn_slice value, const char *word);
 struct tarn_slice tarn_format__trim(struct tarn_slice s); /* without blanks around */
 /* Notes why the table isn't written and, with merge, not read either; the first reason stays. */
 void tarn_format__refuse(struct tarn_options *o, bool merge, const char *reason);
+/* Notes why nothing is committed to the table; the first reason stays. */
+void tarn_format__refuse_commit(struct tarn_options *o, const char *reason);
 /* Is a partition column no part of the primary key, so that a key may move between partitions? */
 bool tarn_format__crosses_partitions(const struct tarn_schema *schema);
-/* Sets refuse_write and refuse_merge of options that are parsed otherwise. */
+/* Sets refuse_write, refuse_merge and refuse_commit of options that are parsed otherwise. */
 void tarn_format__judge(const struct tarn_schema *schema, struct tarn_arena *arena,
                         struct tarn_options *o);
 

@@ -1,62 +1,84 @@
 #include "table/internal.h"
 
 /*
- * May these entries be committed on top of the indexed snapshot? Time goes with the request and the buckets it
- * touches, never with the table (docs/format.md, "Conflict checks").
+ * May a commit stand on top of the indexed snapshot? Time goes with the request and the levels it writes to, never
+ * with the table (docs/format.md, "Conflict checks"). Rule 5 is in indexes.c.
  */
 
+#define BUCKET_COUNT_STEPS_MAX                                                                     \
+    8 /* entries of old writers that don't say how many buckets there are */
+
 /* 2: the delta adds no file twice, and doesn't both add and delete one. */
-static struct tarn_status *check_delta(struct tarn_table *table,
-                                       const struct tarn_manifest_entry *entries, size_t count)
+static struct tarn_status *check_delta(struct tarn_table *table, const struct tarn_candidate *c)
 {
     TARN_OWN(tarn_map_drop) struct tarn_map *seen = tarn_map_new();
-    for (size_t i = 0; i < count; i++) {
-        TARN_OWN(tarn_buf_drop) struct tarn_buf identity = {0};
-        tarn_manifest_identity(&entries[i], &identity);
+    TARN_OWN(tarn_buf_drop) struct tarn_buf identity = {0};
+    for (size_t i = 0; i < c->count; i++) {
+        tarn_buf_clear(&identity);
+        tarn_manifest_identity(&c->entries[i], &identity);
         if (tarn_map_set(seen, tarn_buf_slice(&identity), table) != NULL)
             return tarn_status_new(TARN_INVALID_ARGUMENT, "the commit names file %.*s twice",
-                                   TARN_SLICE_ARG(entries[i].file.name));
+                                   TARN_SLICE_ARG(c->entries[i].file.name));
     }
     return TARN_OK;
+}
+
+static struct tarn_status *is_live(struct tarn_table *table,
+                                   const struct tarn_manifest_entry *entry, bool *out)
+{
+    TARN_OWN(tarn_buf_drop) struct tarn_buf key = {0};
+    TARN_OWN(tarn_buf_drop) struct tarn_buf value = {0};
+    tarn_table__live_key(table->uuid, entry, &key);
+    return tarn_state_get(table->env->state, TARN_FAMILY_LIVE, tarn_buf_slice(&key), out, &value);
 }
 
 /* 3: what is deleted must be live, what is added must not be. discard: such ADDs are dropped instead. */
-static struct tarn_status *check_live(struct tarn_op *op, struct tarn_table *table,
-                                      struct tarn_manifest_entry *entries, size_t *count,
+static struct tarn_status *check_live(struct tarn_table *table, struct tarn_candidate *c,
                                       bool discard)
 {
-    size_t kept = 0;
-    for (size_t i = 0; i < *count; i++) {
+    size_t kept = c->known_count;
+    for (size_t i = c->known_count; i < c->count; i++) {
+        const struct tarn_manifest_entry *e = &c->entries[i];
         bool live;
-        struct tarn_live found;
-        TARN_TRY(tarn_table__live_find(table, &entries[i], op->arena, &live, &found));
-        if (entries[i].kind == TARN_ENTRY_DELETE && !live)
-            return tarn_status_new(TARN_COMMIT_CONFLICT, "file %.*s is no longer live in table %s",
-                                   TARN_SLICE_ARG(entries[i].file.name), table->name);
-        if (entries[i].kind == TARN_ENTRY_ADD && live) {
+        TARN_TRY(is_live(table, e, &live));
+        if (e->kind == TARN_ENTRY_DELETE && !live)
+            return tarn_status_new(TARN_COMMIT_CONFLICT,
+                                   "file %.*s (bucket %d, level %d) is no longer live in table %s",
+                                   TARN_SLICE_ARG(e->file.name), e->bucket, e->file.level,
+                                   table->name);
+        if (e->kind == TARN_ENTRY_ADD && live) {
             if (discard)
                 continue;
             return tarn_status_new(TARN_COMMIT_CONFLICT, "file %.*s is already live in table %s",
-                                   TARN_SLICE_ARG(entries[i].file.name), table->name);
+                                   TARN_SLICE_ARG(e->file.name), table->name);
         }
-        entries[kept++] = entries[i];
+        c->entries[kept++] = c->entries[i];
     }
-    *count = kept;
+    c->count = kept;
     return TARN_OK;
 }
 
-/* The bucket count that the live files of a partition have; 0: there are none, or they don't say. */
+/* --- 1: the bucket count --- */
+
+/* The bucket count that the live files of a partition have; 0: there are none, or they don't say. Postponed files
+ * say nothing about it. */
 static struct tarn_status *live_bucket_count(struct tarn_op *op, struct tarn_table *table,
                                              struct tarn_slice partition, int32_t *out)
 {
+    static const int32_t first_bucket;
     TARN_OWN(tarn_buf_drop) struct tarn_buf prefix = {0};
+    TARN_OWN(tarn_buf_drop) struct tarn_buf start = {0};
     tarn_table__bucket_prefix(table->uuid, partition, NULL, &prefix);
+    tarn_table__bucket_prefix(table->uuid, partition, &first_bucket, &start);
     TARN_OWN(tarn_state_iterator_drop)
     struct tarn_state_iterator *it =
         tarn_state_iterator_new(table->env->state, TARN_FAMILY_LIVE, tarn_buf_slice(&prefix));
+    tarn_state_iterator_seek(it, tarn_buf_slice(&start));
     struct tarn_slice key, value;
     *out = 0;
-    if (tarn_state_iterator_next(it, &key, &value)) {
+    for (int i = 0; i < BUCKET_COUNT_STEPS_MAX && *out == 0; i++) {
+        if (!tarn_state_iterator_next(it, &key, &value))
+            break;
         struct tarn_live live;
         TARN_TRY(tarn_table__live_decode(value, op->arena, &live));
         *out = TARN_MAX(live.entry.total_buckets, 0);
@@ -64,31 +86,45 @@ static struct tarn_status *live_bucket_count(struct tarn_op *op, struct tarn_tab
     return tarn_state_iterator_error(it);
 }
 
-/* 1: within a partition all entries agree on the bucket count. */
+static struct tarn_status *bucket_mismatch(const struct tarn_table *table,
+                                           const struct tarn_manifest_entry *e, int32_t known)
+{
+    TARN_OWN(tarn_buf_drop) struct tarn_buf where = {0};
+    if (table->view->view.schema.partition_key_count > 0) {
+        tarn_buf_add_str(&where, " in partition ");
+        struct tarn_status *s =
+            tarn_partition_print(&table->view->view.schema, e->partition, &where);
+        if (s != TARN_OK) {
+            tarn_status_free(s);
+            tarn_buf_clear(&where);
+        }
+    }
+    return tarn_status_new(TARN_BUCKET_MISMATCH,
+                           "table %s has %d buckets%s, the commit's files were written for %d",
+                           table->name, known, tarn_buf_cstr(&where), e->total_buckets);
+}
+
 static struct tarn_status *check_bucket_counts(struct tarn_op *op, struct tarn_table *table,
-                                               const struct tarn_manifest_entry *entries,
-                                               size_t count)
+                                               const struct tarn_candidate *c)
 {
     TARN_OWN(tarn_map_drop) struct tarn_map *seen = tarn_map_new();
-    for (size_t i = 0; i < count; i++) {
-        int32_t total = entries[i].total_buckets;
-        if (total <= 0 || entries[i].kind == TARN_ENTRY_DELETE)
+    for (size_t i = 0; i < c->count; i++) {
+        const struct tarn_manifest_entry *e = &c->entries[i];
+        if (e->total_buckets <= 0 || e->kind == TARN_ENTRY_DELETE)
             continue;
-        intptr_t known = (intptr_t)tarn_map_find(seen, entries[i].partition);
+        intptr_t known = (intptr_t)tarn_map_find(seen, e->partition);
         if (known == 0) {
-            int32_t live;
-            TARN_TRY(live_bucket_count(op, table, entries[i].partition, &live));
-            known = live > 0 ? live : total;
-            tarn_map_set(seen, entries[i].partition, (void *)known);
+            int32_t live = 0;
+            if (c->kind != TARN_COMMIT_OVERWRITE) /* which may bring another one */
+                TARN_TRY(live_bucket_count(op, table, e->partition, &live));
+            known = live > 0 ? live : e->total_buckets;
+            tarn_map_set(seen, e->partition, (void *)known);
         }
-        if (known != total)
-            return tarn_status_new(
-                TARN_BUCKET_MISMATCH,
-                "table %s has %d buckets there, the commit's files were written for %d",
-                table->name, (int)known, total);
-        if (entries[i].bucket < 0 || entries[i].bucket >= total)
+        if (known != e->total_buckets)
+            return bucket_mismatch(table, e, (int32_t)known);
+        if (e->bucket < 0 || e->bucket >= e->total_buckets)
             return tarn_status_new(TARN_INVALID_ARGUMENT, "file %.*s is of bucket %d of %d",
-                                   TARN_SLICE_ARG(entries[i].file.name), entries[i].bucket, total);
+                                   TARN_SLICE_ARG(e->file.name), e->bucket, e->total_buckets);
     }
     return TARN_OK;
 }
@@ -161,8 +197,33 @@ static bool is_deleted(const struct tarn_map *deleted, const struct tarn_manifes
     return tarn_map_find(deleted, tarn_buf_slice(&identity)) != NULL;
 }
 
+struct tarn_status *tarn_table__find_overlap(struct tarn_arena *arena,
+                                             const struct tarn_schema *schema,
+                                             const struct tarn_manifest_entry *const *files,
+                                             size_t count, const struct tarn_manifest_entry **one,
+                                             const struct tarn_manifest_entry **other)
+{
+    struct key_types k = trimmed_key(schema, arena);
+    struct range *ranges = tarn_arena_calloc(arena, count + 1, sizeof *ranges);
+    *one = *other = NULL;
+    for (size_t i = 0; i < count; i++) {
+        struct tarn_status *s = decode_range(arena, &k, files[i], &ranges[i]);
+        if (s != TARN_OK)
+            return tarn_status_wrap(s, "keys of file %.*s", TARN_SLICE_ARG(files[i]->file.name));
+    }
+    qsort_r(ranges, count, sizeof *ranges, by_min_key, &k);
+    for (size_t i = 1; i < count; i++) {
+        if (compare_keys(&k, ranges[i - 1].max, ranges[i].min) < 0)
+            continue;
+        *one = ranges[i - 1].entry;
+        *other = ranges[i].entry;
+        break;
+    }
+    return TARN_OK;
+}
+
 /* The files that one level of a bucket would have: `added` (count of them, all of that level) and what stays live. */
-static struct tarn_status *check_level(struct tarn_table *table, const struct key_types *k,
+static struct tarn_status *check_level(struct tarn_table *table,
                                        const struct tarn_manifest_entry *const *added, size_t count,
                                        const struct tarn_map *deleted)
 {
@@ -173,20 +234,21 @@ static struct tarn_status *check_level(struct tarn_table *table, const struct ke
     struct tarn_live *live;
     size_t live_count, n = 0;
     TARN_TRY(tarn_table__live_list(table, tarn_buf_slice(&prefix), arena, &live, &live_count));
-    struct range *ranges = tarn_arena_calloc(arena, live_count + count, sizeof *ranges);
+    const struct tarn_manifest_entry **files =
+        tarn_arena_calloc(arena, live_count + count, sizeof *files);
     for (size_t i = 0; i < live_count; i++)
         if (!is_deleted(deleted, &live[i].entry))
-            TARN_TRY(decode_range(arena, k, &live[i].entry, &ranges[n++]));
+            files[n++] = &live[i].entry;
     for (size_t i = 0; i < count; i++)
-        TARN_TRY(decode_range(arena, k, added[i], &ranges[n++]));
-    qsort_r(ranges, n, sizeof *ranges, by_min_key, (void *)k);
-    for (size_t i = 1; i < n; i++)
-        if (compare_keys(k, ranges[i - 1].max, ranges[i].min) >= 0)
-            return tarn_status_new(
-                TARN_COMMIT_CONFLICT, "files %.*s and %.*s would overlap in level %d of table %s",
-                TARN_SLICE_ARG(ranges[i - 1].entry->file.name),
-                TARN_SLICE_ARG(ranges[i].entry->file.name), added[0]->file.level, table->name);
-    return TARN_OK;
+        files[n++] = added[i];
+    const struct tarn_manifest_entry *one, *other;
+    TARN_TRY(tarn_table__find_overlap(arena, &table->view->view.schema, files, n, &one, &other));
+    if (one == NULL)
+        return TARN_OK;
+    return tarn_status_new(TARN_COMMIT_CONFLICT,
+                           "files %.*s and %.*s would overlap in bucket %d, level %d of table %s",
+                           TARN_SLICE_ARG(one->file.name), TARN_SLICE_ARG(other->file.name),
+                           added[0]->bucket, added[0]->file.level, table->name);
 }
 
 static int by_level(const void *a, const void *b)
@@ -201,39 +263,147 @@ static int by_level(const void *a, const void *b)
 }
 
 static struct tarn_status *check_overlap(struct tarn_op *op, struct tarn_table *table,
-                                         const struct tarn_manifest_entry *entries, size_t count)
+                                         const struct tarn_candidate *c)
 {
-    const struct tarn_schema *schema = &table->view->view.schema;
-    if (schema->primary_key_count == 0)
+    const struct tarn_table_view *view = &table->view->view;
+    if (tarn_schema_is_append(&view->schema) || view->options.pk_clustering)
         return TARN_OK;
     const struct tarn_manifest_entry **added =
-        tarn_arena_calloc(op->arena, count + 1, sizeof *added);
+        tarn_arena_calloc(op->arena, c->count + 1, sizeof *added);
     size_t n = 0;
-    for (size_t i = 0; i < count; i++)
-        if (entries[i].kind == TARN_ENTRY_ADD && entries[i].file.level > 0)
-            added[n++] = &entries[i];
+    for (size_t i = 0; i < c->count; i++)
+        if (c->entries[i].kind == TARN_ENTRY_ADD && c->entries[i].file.level > 0)
+            added[n++] = &c->entries[i];
     if (n == 0)
         return TARN_OK;
-    struct key_types k = trimmed_key(schema, op->arena);
-    TARN_OWN(tarn_map_drop) struct tarn_map *deleted = deleted_identities(entries, count);
+    TARN_OWN(tarn_map_drop)
+    struct tarn_map *deleted = deleted_identities(c->entries, c->count);
     qsort(added, n, sizeof *added, by_level);
     for (size_t begin = 0, end; begin < n; begin = end) {
         for (end = begin + 1; end < n && by_level(&added[begin], &added[end]) == 0;)
             end++;
-        TARN_TRY(check_level(table, &k, added + begin, end - begin, deleted));
+        TARN_TRY(check_level(table, added + begin, end - begin, deleted));
     }
     return TARN_OK;
 }
 
-struct tarn_status *tarn_table__check_conflicts(struct tarn_op *op, struct tarn_table *table,
-                                                enum tarn_commit_kind kind,
-                                                struct tarn_manifest_entry *entries, size_t *count)
+/* --- commit.strict-mode.last-safe-snapshot --- */
+
+static struct tarn_map *touched_partitions(const struct tarn_candidate *c)
 {
-    bool discard = kind == TARN_COMMIT_APPEND && table->view->view.options.discard_duplicate_files;
-    if (!discard)
-        TARN_TRY(check_delta(table, entries, *count));
-    TARN_TRY(check_live(op, table, entries, count, discard));
-    if (kind != TARN_COMMIT_OVERWRITE)
-        TARN_TRY(check_bucket_counts(op, table, entries, *count));
-    return check_overlap(op, table, entries, *count);
+    struct tarn_map *partitions = tarn_map_new();
+    for (size_t i = 0; i < c->count; i++)
+        tarn_map_set(partitions, c->entries[i].partition, partitions);
+    for (size_t i = 0; i < c->index_count; i++)
+        tarn_map_set(partitions, c->index[i].file.partition, partitions);
+    return partitions;
+}
+
+static struct tarn_status *touches_files(struct tarn_op *op, struct tarn_table *table,
+                                         const struct tarn_snapshot *snapshot,
+                                         const struct tarn_map *partitions, bool real_buckets,
+                                         bool *out)
+{
+    TARN_OWN(tarn_arena_drop) struct tarn_arena *arena = tarn_arena_new();
+    struct tarn_manifest_file *files;
+    size_t file_count;
+    *out = false;
+    TARN_TRY(tarn_table__read_list(op, table, snapshot->delta_list, arena, &files, &file_count));
+    for (size_t i = 0; i < file_count && !*out; i++) {
+        struct tarn_manifest_entry *entries;
+        size_t count;
+        TARN_TRY(tarn_table__read_manifest(op, table, files[i].name, arena, &entries, &count));
+        for (size_t e = 0; e < count && !*out; e++)
+            *out = (!real_buckets || entries[e].bucket >= 0) &&
+                   tarn_map_find(partitions, entries[e].partition) != NULL;
+    }
+    return TARN_OK;
+}
+
+/* `before` is the snapshot before it, where there is one: an index manifest that is carried on says nothing. */
+static struct tarn_status *touches_indexes(struct tarn_op *op, struct tarn_table *table,
+                                           const struct tarn_snapshot *snapshot,
+                                           const struct tarn_snapshot *before,
+                                           const struct tarn_map *partitions, bool *out)
+{
+    *out = false;
+    if (snapshot->index_manifest.data == NULL ||
+        (before != NULL && tarn_slice_equal(snapshot->index_manifest, before->index_manifest)))
+        return TARN_OK;
+    const struct tarn_index_file *files;
+    size_t count;
+    TARN_TRY(tarn_table__index_files(op, table, snapshot->index_manifest, &files, &count));
+    for (size_t i = 0; i < count && !*out; i++)
+        *out = tarn_map_find(partitions, files[i].partition) != NULL;
+    return TARN_OK;
+}
+
+static struct tarn_status *check_against(struct tarn_op *op, struct tarn_table *table,
+                                         const struct tarn_candidate *c,
+                                         const struct tarn_snapshot *snapshot,
+                                         const struct tarn_snapshot *before,
+                                         const struct tarn_map *partitions)
+{
+    bool rewrites =
+        snapshot->kind == TARN_COMMIT_COMPACT || snapshot->kind == TARN_COMMIT_OVERWRITE;
+    bool adds = snapshot->kind == TARN_COMMIT_APPEND && c->kind == TARN_COMMIT_OVERWRITE;
+    if (!rewrites && !adds)
+        return TARN_OK;
+    bool touched;
+    TARN_TRY(touches_files(op, table, snapshot, partitions, adds, &touched));
+    if (!touched && rewrites)
+        TARN_TRY(touches_indexes(op, table, snapshot, before, partitions, &touched));
+    if (!touched)
+        return TARN_OK;
+    return tarn_status_new(TARN_COMMIT_CONFLICT,
+                           "snapshot %" PRId64 " (%s by user %.*s) changed a partition of this "
+                           "commit to table %s, where commit.strict-mode.last-safe-snapshot is "
+                           "%" PRId64,
+                           snapshot->id, tarn_commit_kind_name(snapshot->kind),
+                           TARN_SLICE_ARG(snapshot->commit_user), table->name,
+                           table->view->view.options.last_safe_snapshot);
+}
+
+/* From the head back to the last safe snapshot, or to the user's own last one, which was held against those before
+ * it. Those that expired can't be asked. */
+static struct tarn_status *check_strict(struct tarn_op *op, struct tarn_table *table,
+                                        const struct tarn_head *head,
+                                        const struct tarn_candidate *c)
+{
+    int64_t safe = table->view->view.options.last_safe_snapshot;
+    if (safe < 0 || head == NULL || head->id <= safe)
+        return TARN_OK;
+    TARN_OWN(tarn_map_drop) struct tarn_map *partitions = touched_partitions(c);
+    TARN_OWN(tarn_arena_drop) struct tarn_arena *arena = tarn_arena_new();
+    struct tarn_snapshot snapshot = head->snapshot, before;
+    struct tarn_slice json;
+    for (int64_t id = head->id; id > safe; id--) {
+        TARN_TRY(tarn_op_check(op));
+        if (tarn_slice_equal(snapshot.commit_user, c->user))
+            return TARN_OK;
+        bool found = false;
+        if (id > 1)
+            TARN_TRY(tarn_table__read_snapshot(op, table, id - 1, arena, &found, &json, &before));
+        TARN_TRY(check_against(op, table, c, &snapshot, found ? &before : NULL, partitions));
+        if (!found)
+            return TARN_OK;
+        snapshot = before;
+    }
+    return TARN_OK;
+}
+
+/* --- all of it --- */
+
+struct tarn_status *tarn_table__check_conflicts(struct tarn_op *op, struct tarn_table *table,
+                                                const struct tarn_head *head,
+                                                struct tarn_candidate *c)
+{
+    bool discard =
+        c->kind == TARN_COMMIT_APPEND && table->view->view.options.discard_duplicate_files;
+    TARN_TRY(check_strict(op, table, head, c));
+    TARN_TRY(check_live(table, c, discard));
+    TARN_TRY(check_delta(table, c));
+    TARN_TRY(check_bucket_counts(op, table, c));
+    TARN_TRY(check_overlap(op, table, c));
+    return tarn_table__check_indexes(op, table, head, c);
 }

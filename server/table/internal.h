@@ -254,7 +254,14 @@ TARN_MUST struct tarn_status *tarn_table__merge_base(struct tarn_op *op, struct 
                                                      struct tarn_manifest_file **files,
                                                      size_t *count, struct tarn_objects *objects);
 
-/* --- what only the committer knows (finish.c) --- */
+/* Two of these files whose key ranges meet, *one NULL where there are none. All of one bucket of a table with a
+ * primary key. */
+TARN_MUST struct tarn_status *tarn_table__find_overlap(
+    struct tarn_arena *arena, const struct tarn_schema *schema,
+    const struct tarn_manifest_entry *const *files, size_t count,
+    const struct tarn_manifest_entry **one, const struct tarn_manifest_entry **other);
+
+/* --- what only the committer knows (overwrite.c, finish.c, sequences.c) --- */
 struct tarn_resolved { /* an overwrite as one snapshot has it; lies in the op's arena */
     struct tarn_commit_part
         part; /* DELETEs of what is overwritten, then the request's own; no changelog: it is
@@ -289,10 +296,11 @@ TARN_MUST struct tarn_status *tarn_table__check_sequences(struct tarn_op *op,
                                                           struct tarn_map *highest,
                                                           const struct tarn_manifest_entry *entries,
                                                           size_t count, int64_t *overlap_count);
-/* In the mailbox, right after table->head became the snapshot with these entries: keeps what check_sequences knows of
- * buckets true. Where it isn't called, it reads them again. */
-void tarn_table__note_sequences(struct tarn_table *table, const struct tarn_head *head,
+/* In the mailbox, while table->head is still the predecessor of the snapshot with these entries, which was made:
+ * keeps what check_sequences knows of buckets true. Where it isn't called, it reads them again. */
+void tarn_table__note_sequences(struct tarn_table *table, struct tarn_slice json,
                                 const struct tarn_manifest_entry *entries, size_t count);
+void tarn_table__sequences_end(struct tarn_table *table); /* frees the cache */
 
 /* --- index files (indexes.c) --- */
 /* The index files of a manifest (absent name: none), from the table's cache; in the mailbox. Borrowed until the next
@@ -314,6 +322,9 @@ TARN_MUST struct tarn_status *tarn_table__combine_indexes(
     const struct tarn_index_change *changes, size_t count, struct tarn_objects *objects,
     struct tarn_slice *name);
 void tarn_table__index_files_end(struct tarn_table *table); /* frees the cache */
+/* A copy in the arena, of all it points to. */
+void tarn_table__keep_index_file(struct tarn_arena *arena, const struct tarn_index_file *in,
+                                 struct tarn_index_file *out);
 
 /* --- manifests are merged beside the commits (merge_manifests.c) ---
  * A merge reads manifests of a head and writes what they become; a later commit puts its result in their place. All

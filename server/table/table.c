@@ -36,6 +36,8 @@ void tarn_table_unref(struct tarn_table *table)
     if (table == NULL || atomic_fetch_sub(&table->ref_count, 1) != 1)
         return;
     tarn_mailbox_free(table->mailbox);
+    tarn_table__sequences_end(table);
+    tarn_table__index_files_end(table);
     tarn_head_free(table->head);
     tarn_buf_drop(&table->attempt.json);
     tarn_table_view_unref(table->view == NULL ? NULL : &table->view->view);
