@@ -3,8 +3,8 @@
  *
  * Who owns what in a tarn_table:
  *   lock        view, path, name, gone, pending (the commit queue), looked_ms
- *   index_lock  held for writing around an index batch, for reading while a plan takes its iterators,
- *               so that a plan sees one state of LIVE and REMOVED
+ *   index_lock  pages; held around an index batch, and briefly while a plan notes which pages there are, so that
+ *               what it sees is one moment of the index
  *   mailbox     head, open_attempt, and every write to the table's folder and index, but for those of a merge of
  *               manifests, whose names nobody else has
  *   sequence_lock  the blocks of sequence numbers
@@ -44,6 +44,7 @@ struct view_box {
 };
 
 struct tarn_pending_commit;
+struct tarn_pages;          /* pages.h */
 struct tarn_merge;          /* merge_manifests.c */
 struct tarn_index_cache;    /* indexes.c */
 struct tarn_sequence_cache; /* finish.c */
@@ -71,11 +72,12 @@ struct tarn_table {
     int64_t looked_ms; /* monotonic */
 
     pthread_rwlock_t place; /* read by whoever is in the folder, written by a move */
-    pthread_rwlock_t index_lock;
+    pthread_mutex_t index_lock;
     pthread_mutex_t sequence_lock;
 
     struct tarn_head *head; /* of the mailbox */
     struct tarn_attempt attempt;
+    struct tarn_pages *pages;              /* of index_lock (pages.c) */
     struct tarn_merge *merge;              /* NULL: none yet; has a lock of its own */
     struct tarn_index_cache *indexes;      /* of the mailbox; NULL: empty */
     struct tarn_sequence_cache *sequences; /* of the mailbox; NULL: empty */

@@ -1,5 +1,7 @@
 #include "table/internal.h"
 
+#include "table/index.h"
+
 /*
  * Planning: which files hold rows of a snapshot that a query may want. The index is walked, not the manifests:
  * LIVE entries added by then, and REMOVED ones removed later. Files are dropped only where it is proven that no
@@ -328,7 +330,9 @@ static bool take_removed_by(struct tarn_slice key, int64_t *out)
     if (key.size < prefix)
         return false;
     struct tarn_slice rest = tarn_slice_of(key.data + prefix, key.size - prefix);
-    return tarn_key_take_i64(&rest, out);
+    size_t bucket_size = tarn_table__bucket_size(rest);
+    rest = tarn_slice_of(rest.data + bucket_size, rest.size - bucket_size);
+    return bucket_size > 0 && tarn_key_take_i64(&rest, out);
 }
 
 /* Walks one family; only entries that the plan's snapshot sees are considered. */
@@ -368,19 +372,15 @@ static struct tarn_status *collect(struct planner *p)
 {
     struct tarn_state *state = p->table->env->state;
     TARN_OWN(tarn_buf_drop) struct tarn_buf prefix = {0};
-    TARN_OWN(tarn_buf_drop) struct tarn_buf after = {0};
     tarn_table__bucket_prefix(p->table->uuid, tarn_slice_str(NULL), NULL, &prefix);
-    tarn_buf_add_slice(&after, tarn_buf_slice(&prefix));
-    tarn_key_add_i64(&after, p->plan->snapshot.id + 1);
-    pthread_rwlock_rdlock(&p->table->index_lock); /* both iterators see one state of the index */
+    pthread_mutex_lock(&p->table->index_lock); /* both iterators see one state of the index */
     TARN_OWN(tarn_state_iterator_drop)
     struct tarn_state_iterator *live =
         tarn_state_iterator_new(state, TARN_FAMILY_LIVE, tarn_buf_slice(&prefix));
     TARN_OWN(tarn_state_iterator_drop)
     struct tarn_state_iterator *removed =
         tarn_state_iterator_new(state, TARN_FAMILY_REMOVED, tarn_buf_slice(&prefix));
-    pthread_rwlock_unlock(&p->table->index_lock);
-    tarn_state_iterator_seek(removed, tarn_buf_slice(&after));
+    pthread_mutex_unlock(&p->table->index_lock);
     TARN_TRY(walk(p, live, false));
     TARN_TRY(walk(p, removed, true));
     if (p->plan->file_count > 0)

@@ -1,4 +1,5 @@
 #include "table/internal.h"
+#include "table/pages.h"
 
 /* The table as an object: opening, the look for what others wrote, and the views that readers hold. */
 
@@ -15,7 +16,8 @@ struct tarn_status *tarn_table_open(struct tarn_op *op, const struct tarn_table_
     table->name = tarn_arena_str(table->names, tarn_slice_str(name));
     pthread_mutex_init(&table->lock, NULL);
     pthread_mutex_init(&table->sequence_lock, NULL);
-    pthread_rwlock_init(&table->index_lock, NULL);
+    pthread_mutex_init(&table->index_lock, NULL);
+    table->pages = tarn_table__pages_new();
     pthread_rwlock_init(&table->place, NULL);
     table->pending_last = &table->pending_first;
     table->mailbox = tarn_mailbox_new(env->exec, name);
@@ -41,7 +43,8 @@ void tarn_table_unref(struct tarn_table *table)
     tarn_head_free(table->head);
     tarn_buf_drop(&table->attempt.json);
     tarn_table_view_unref(table->view == NULL ? NULL : &table->view->view);
-    pthread_rwlock_destroy(&table->index_lock);
+    tarn_table__pages_free(table->pages);
+    pthread_mutex_destroy(&table->index_lock);
     pthread_rwlock_destroy(&table->place);
     pthread_mutex_destroy(&table->sequence_lock);
     pthread_mutex_destroy(&table->lock);

@@ -1,0 +1,72 @@
+/*
+ * index - the file index in the state: what a table's folder says, as keys (index.c has the layout).
+ *
+ * Truth    the folder. The index is written after the snapshot is durable, in order of ids, and without a sync: what a
+ *          loss of power takes is caught up, what doesn't fit the folder is built anew (rebuild.c).
+ * Threads  written in the table's mailbox alone, under index_lock, together with the pages that plans keep of it.
+ */
+#ifndef TARN_TABLE_INDEX_H
+#define TARN_TABLE_INDEX_H
+
+#include "table/internal.h"
+#include "table/pages.h"
+
+#define TARN_INDEX_UUID_SIZE (TARN_UUID_SIZE - 1) /* every key begins with the table's uuid as text */
+#define TARN_INDEX_LAYOUT 2    /* of the keys and values; another one's index is built anew */
+#define TARN_TOUCHED_MAX 10000 /* buckets; then it is all of them */
+#define TARN_INDEX_BATCH_ENTRIES 20000 /* a larger delta is written in several batches */
+
+enum tarn_change { /* in CHANGES, in this order */
+    TARN_CHANGE_ADDED = 'a',
+    TARN_CHANGE_CHANGELOG = 'c',
+    TARN_CHANGE_REMOVED = 'r'
+};
+
+/* --- keys; `rest` is a key without the uuid --- */
+/* How much of it says partition and bucket; 0: it is no key of ours. */
+size_t tarn_table__bucket_size(struct tarn_slice rest);
+bool tarn_table__parse_bucket(struct tarn_slice bucket_key, struct tarn_arena *arena,
+                              struct tarn_slice *partition, int32_t *bucket);
+/* Above every key that begins with uuid and bucket_key (empty: of the table). Appends. */
+void tarn_table__range_end(const char *uuid, struct tarn_slice bucket_key, struct tarn_buf *to);
+/* uuid | bucket_key | removed_by: where REMOVED of a bucket begins that a plan at removed_by - 1 sees. */
+void tarn_table__removed_from(const char *uuid, struct tarn_slice bucket_key, int64_t removed_by,
+                              struct tarn_buf *key);
+/* uuid | snapshot | what: of CHANGES. */
+void tarn_table__change_prefix(const char *uuid, int64_t snapshot_id, enum tarn_change what,
+                               struct tarn_buf *key);
+/* The key of STATS for an entry of LIVE or REMOVED. */
+void tarn_table__stats_key(const char *uuid, const struct tarn_manifest_entry *entry,
+                           int64_t added_by, struct tarn_buf *key);
+
+/* --- values: added_by | packed entry --- */
+int32_t tarn_table__peek_total_buckets(struct tarn_slice value);
+bool tarn_table__split_value(struct tarn_slice value, int64_t *added_by, struct tarn_slice *packed);
+
+/* --- one delta as batches --- */
+struct tarn_index_batch;
+struct tarn_index_batch *tarn_table__index_batch_new(struct tarn_table *table);
+void tarn_table__index_batch_free(struct tarn_index_batch *batch);
+void tarn_table__index_batch_drop(struct tarn_index_batch **batch);
+/* lenient: DELETEs of what isn't live are nothing; else MANIFEST_MALFORMED. */
+TARN_MUST struct tarn_status *tarn_table__index_batch_entries(
+    struct tarn_index_batch *batch, int64_t snapshot_id, const struct tarn_manifest_entry *entries,
+    size_t count, bool lenient);
+void tarn_table__index_batch_changelog(struct tarn_index_batch *batch, int64_t snapshot_id,
+                                       const struct tarn_manifest_entry *entries, size_t count);
+/* The snapshot's record, and the mark that the index has reached it. */
+void tarn_table__index_batch_snapshot(struct tarn_index_batch *batch,
+                                      const struct tarn_snapshot *snapshot, struct tarn_slice json,
+                                      const struct tarn_delta *delta);
+TARN_MUST struct tarn_status *tarn_table__index_batch_write(struct tarn_index_batch *batch);
+
+/* Many entries that are live from the beginning, past the log (rebuild.c). */
+TARN_MUST struct tarn_status *tarn_table__index_load(struct tarn_table *table,
+                                                     const struct tarn_manifest_entry *const *entries,
+                                                     size_t count);
+void tarn_table__name_key(const char *uuid, const struct tarn_manifest_entry *entry,
+                          struct tarn_buf *key);
+void tarn_table__live_value(const struct tarn_manifest_entry *entry, int64_t added_by,
+                            struct tarn_buf *value);
+
+#endif
