@@ -107,17 +107,19 @@ struct tarn_status *tarn_cli_snapshots(struct tarn_cli *cli);
 struct tarn_status *tarn_cli_schemas(struct tarn_cli *cli);
 struct tarn_status *tarn_cli_manifests(struct tarn_cli *cli);
 struct tarn_status *tarn_cli_options(struct tarn_cli *cli);
+/* commits.c */
+struct tarn_status *tarn_cli_commits(struct tarn_cli *cli);
 /* compact.c */
 struct tarn_status *tarn_cli_compact(struct tarn_cli *cli);
 struct tarn_status *tarn_cli_jobs(struct tarn_cli *cli);
 /* smoke.c */
 struct tarn_status *tarn_cli_smoke(struct tarn_cli *cli);
 
-extern const struct tarn_cli_option tarn_cli_db_create_options[], tarn_cli_db_alter_options[],
-    tarn_cli_db_drop_options[], tarn_cli_table_create_options[], tarn_cli_table_alter_options[],
-    tarn_cli_table_drop_options[], tarn_cli_load_options[], tarn_cli_scan_options[],
-    tarn_cli_version_options[], tarn_cli_plan_options[], tarn_cli_files_options[],
-    tarn_cli_snapshots_options[], tarn_cli_options_options[], tarn_cli_compact_options[],
-    tarn_cli_jobs_options[];
+extern const struct tarn_cli_option tarn_cli_commits_options[], tarn_cli_db_create_options[],
+    tarn_cli_db_alter_options[], tarn_cli_db_drop_options[], tarn_cli_table_create_options[],
+    tarn_cli_table_alter_options[], tarn_cli_table_drop_options[], tarn_cli_load_options[],
+    tarn_cli_scan_options[], tarn_cli_version_options[], tarn_cli_plan_options[],
+    tarn_cli_files_options[], tarn_cli_snapshots_options[], tarn_cli_options_options[],
+    tarn_cli_compact_options[], tarn_cli_jobs_options[];
 
 #endif

@@ -71,6 +71,9 @@ const struct tarn_cli_command tarn_cli_commands[] = {
      "the data files of a version", NULL},
     {"snapshots", "DATABASE.TABLE", 1, 1, tarn_cli_snapshots_options, tarn_cli_snapshots,
      "the versions of a table, oldest first", NULL},
+    {"commits", "DATABASE.TABLE", 1, 1, tarn_cli_commits_options, tarn_cli_commits,
+     "whether a commit landed, and what a commit user has committed last",
+     "  tarn commits shop.orders --user orders-job --id 42"},
     {"partitions", "DATABASE.TABLE", 1, 1, tarn_cli_version_options, tarn_cli_partitions,
      "partitions with rows, files and bytes", NULL},
     {"buckets", "DATABASE.TABLE", 1, 1, tarn_cli_version_options, tarn_cli_buckets,
@@ -91,7 +94,6 @@ const struct tarn_cli_command tarn_cli_commands[] = {
      NULL},
 
     NOT_YET("watch"),
-    NOT_YET("commits"),
     NOT_YET("advise"),
     NOT_YET("tag"),
     NOT_YET("branch"),

@@ -388,6 +388,7 @@ static struct tarn_status *commit_result(struct tarn_op *op, struct tarn_table *
         .user = tarn_slice_str(COMPACTION_USER),
         .identifier = TARN_COMMIT_IDENTIFIER_BATCH,
         .watermark = TARN_SNAPSHOT_NONE,
+        .base_snapshot_id = TARN_SNAPSHOT_NONE,
         .compact.entries = report->entries,
         .compact.count = report->entry_count,
         .check_files = true,

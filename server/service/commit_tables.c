@@ -255,8 +255,14 @@ struct tarn_status *tarn_service_recover(struct tarn_op *op, struct tarn_service
     size_t count;
     TARN_TRY(tarn_store_list(service->store, op, INTENTS, false, &objects, &count));
     for (size_t i = 0; i < count; i++)
-        if (!objects[i].is_folder)
-            TARN_TRY(load_intent(op, service, tarn_arena_str(op->arena, objects[i].key)));
+        if (!objects[i].is_folder) {
+            struct tarn_status *s =
+                load_intent(op, service, tarn_arena_str(op->arena, objects[i].key));
+            if (s != TARN_OK && tarn_status_reason(s) != TARN_STATE_DAMAGED)
+                return s;
+            /* One that can't be read stays where it is; the other tables are served. */
+            tarn_log_status(op, TARN_ERROR, "commit.intent_damaged", s);
+        }
     service->intents->retry =
         tarn_timer_new(service->exec, 0, RETRY_MS, run_retry, service->intents);
     return TARN_OK;

@@ -6,15 +6,15 @@
 
 static const char *const mode_names[] = {"auto", "append", "upsert", "overwrite", "delete"};
 
+/* An overwrite writes rows as any load does; its commit removes what was there. */
 static struct tarn_status *settle_mode(const struct tarn_table_view *view, const char *table,
                                        enum tarn_load_mode asked, enum tarn_load_mode *out)
 {
     bool keyed = !tarn_schema_is_append(&view->schema);
-    *out = asked != TARN_LOAD_AUTO ? asked : keyed ? TARN_LOAD_UPSERT : TARN_LOAD_APPEND;
+    bool chosen = asked == TARN_LOAD_AUTO || asked == TARN_LOAD_OVERWRITE;
+    *out = !chosen ? asked : keyed ? TARN_LOAD_UPSERT : TARN_LOAD_APPEND;
     if ((unsigned)asked >= TARN_LOAD_MODE_COUNT)
         return tarn_status_new(TARN_INVALID_ARGUMENT, "load mode %d is unknown", (int)asked);
-    if (*out == TARN_LOAD_OVERWRITE)
-        return tarn_status_new(TARN_UNIMPLEMENTED, "loads that overwrite are not there yet");
     if (keyed && *out == TARN_LOAD_APPEND)
         return tarn_status_new(TARN_INVALID_ARGUMENT,
                                "table %s has a primary key: rows are upserted, not appended",
@@ -71,6 +71,11 @@ struct tarn_status *tarn_service_ingest_begin(struct tarn_op *op, struct tarn_se
     TARN_TRY(tarn_options_check_write(&view->options));
     TARN_TRY(tarn_options_check_merge(&view->options));
     TARN_TRY(settle_mode(view, tarn_table_name(table), mode, &ingest.mode));
+    if (mode == TARN_LOAD_OVERWRITE)
+        ingest.overwrite =
+            view->schema.partition_key_count > 0 && view->options.dynamic_partition_overwrite
+                ? TARN_OVERWRITE_DYNAMIC
+                : TARN_OVERWRITE_TABLE;
     TARN_TRY(settle_identity(op, user, identifier, &ingest));
     ingest.table = table;
     ingest.view = view;
@@ -166,7 +171,7 @@ struct tarn_status *tarn_service_ingest_commit(struct tarn_op *op, struct tarn_s
 {
     *snapshot_id = 0;
     *repeated = false;
-    if (count == 0)
+    if (count == 0 && ingest->overwrite != TARN_OVERWRITE_TABLE)
         return TARN_OK;
     struct tarn_manifest_entry *entries;
     TARN_TRY(tarn_service__unpack(op, packed, count, &entries));
@@ -175,7 +180,10 @@ struct tarn_status *tarn_service_ingest_commit(struct tarn_op *op, struct tarn_s
         .user = ingest->user,
         .identifier = ingest->identifier,
         .watermark = TARN_SNAPSHOT_NONE,
-        .kind = TARN_COMMIT_APPEND,
+        .kind =
+            ingest->overwrite == TARN_OVERWRITE_NONE ? TARN_COMMIT_APPEND : TARN_COMMIT_OVERWRITE,
+        .overwrite = ingest->overwrite,
+        .base_snapshot_id = TARN_SNAPSHOT_NONE,
         .append.entries = entries,
         .append.count = count,
         .check_files = true,

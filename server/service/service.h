@@ -25,6 +25,7 @@
 
 struct tarn_answers;
 struct tarn_intents;
+struct tarn_subscriptions; /* service/subscribe.h */
 
 /* All members are set before the first operation, except the atomic ones. Nothing is owned. */
 struct tarn_service {
@@ -35,6 +36,7 @@ struct tarn_service {
     struct tarn_store *store;
     struct tarn_answers *answers;
     struct tarn_intents *intents; /* NULL: no commits to several tables */
+    struct tarn_subscriptions *subscriptions; /* NULL: nobody can subscribe */
     const char *warehouse_name;
     int64_t started_ms, lease_ms;
     bool wants_worker; /* not ready before one has registered */
@@ -266,7 +268,8 @@ enum tarn_load_mode {
 struct tarn_ingest {
     struct tarn_table *table;           /* owned */
     const struct tarn_table_view *view; /* owned: as it was when the load began */
-    enum tarn_load_mode mode;           /* settled: not AUTO */
+    enum tarn_load_mode mode;           /* settled: APPEND, UPSERT or DELETE */
+    enum tarn_overwrite overwrite;      /* what the commit removes */
     struct tarn_slice user;
     int64_t identifier;
     int64_t repeated_snapshot_id; /* > 0: it had landed before, and what follows isn't set */

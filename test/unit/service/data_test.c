@@ -52,8 +52,10 @@ TARN_TEST(ingest, settles_the_mode)
                   "upsert");
     expect_status(begin(&f, "a", TARN_LOAD_DELETE, "", BATCH, &ingest), TARN_INVALID_ARGUMENT,
                   "delete");
-    expect_status(begin(&f, "a", TARN_LOAD_OVERWRITE, "", BATCH, &ingest), TARN_UNIMPLEMENTED,
-                  "overwrite");
+    expect_ok(begin(&f, "a", TARN_LOAD_OVERWRITE, "", BATCH, &ingest));
+    expect_int(ingest.mode, TARN_LOAD_APPEND);
+    expect_int(ingest.overwrite, TARN_OVERWRITE_TABLE); /* it has no partitions */
+    tarn_service_ingest_end(&f.service, &ingest, false);
     expect_status(begin(&f, "a", TARN_LOAD_MODE_COUNT, "", BATCH, &ingest), TARN_INVALID_ARGUMENT,
                   "mode");
     expect_status(begin(&f, "a", TARN_LOAD_AUTO, "", 7, &ingest), TARN_INVALID_ARGUMENT,

@@ -6,7 +6,7 @@
 #include "test/lib/test.h"
 
 #define S(text) tarn_slice_str(text)
-#define NOW ((struct tarn_version){TARN_SNAPSHOT_NONE, TARN_SNAPSHOT_NONE})
+#define NOW TARN_VERSION_LATEST
 
 struct fixture {
     struct tarn_test *t;
