@@ -282,10 +282,11 @@ public class GoldenIndexes {
         FileStoreTable t = (FileStoreTable) cat.getTable(Identifier.create("golden", "java_dv"));
         IndexManifestFile file = t.store().indexManifestFileFactory().create();
         for (String f : files) {
-            Path copy = Paths.get(t.location().toUri().getPath(), "manifest", "index-manifest-read");
+            String name = "index-manifest-" + java.util.UUID.randomUUID(); // the reader keeps what it read by name
+            Path copy = Paths.get(t.location().toUri().getPath(), "manifest", name);
             Files.write(copy, Files.readAllBytes(Paths.get(f)));
             List<String> lines = new ArrayList<>();
-            for (IndexManifestEntry e : file.read("index-manifest-read")) {
+            for (IndexManifestEntry e : file.read(name)) {
                 GlobalIndexMeta g = e.indexFile().globalIndexMeta();
                 lines.add(e + " " + (g == null ? "" : g.rowRangeStart() + "-" + g.rowRangeEnd() + " of " + g.getIndexedFieldIds() + " "
                         + Arrays.toString(g.indexMeta()) + Arrays.toString(g.sourceMeta())));
