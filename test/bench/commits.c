@@ -1,7 +1,8 @@
 /*
  * commits - what a daemon costs its callers: commits of made-up file entries, and plans over many.
  *
- *   commits commit SERVER DB.TABLE FOLDER THREADS COMMITS BUCKETS   each thread commits one file COMMITS times
+ *   commits batch|stream SERVER DB.TABLE FOLDER THREADS COMMITS BUCKETS   each thread commits one file COMMITS
+ *                                         times: as so many batches, or as one streaming user a thread
  *   commits fill   SERVER DB.TABLE FOLDER FILES FILES_A_COMMIT BUCKETS   FOLDER: the table's
  *   commits plan   SERVER DB.TABLE REPEATS [WHERE]                  all splits received, as a reader does
  *
@@ -22,7 +23,7 @@
 #include "tarn/client.h"
 #include "tarn/v1/table.pb-c.h"
 
-#define THREADS_MAX 64
+#define THREADS_MAX 256
 
 struct place {
     const char *server, *folder;
@@ -32,6 +33,7 @@ struct place {
 struct committer {
     struct place place;
     int number, commit_count, bucket_count;
+    bool batch;
     double *latencies_ms; /* of this thread's commits */
     int64_t last_snapshot;
     pthread_t thread;
@@ -194,7 +196,7 @@ static void *run_committer(void *arg)
         Tarn__V1__FileEntry *entry = make_entry(arena, &c->place, number,
                                                 c->number % c->bucket_count, c->bucket_count, 1, 0);
         double begun = now_ms();
-        c->last_snapshot = commit(client, &c->place, user, i, &entry, 1);
+        c->last_snapshot = commit(client, &c->place, user, c->batch ? INT64_MAX : i, &entry, 1);
         c->latencies_ms[i] = now_ms() - begun;
         tarn_arena_free(arena);
     }
@@ -208,7 +210,8 @@ static int by_size(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static void run_commits(const struct place *place, int threads, int commits, int buckets)
+static void run_commits(const struct place *place, bool batch, int threads, int commits,
+                        int buckets)
 {
     struct committer *all = calloc((size_t)threads, sizeof *all);
     size_t count = (size_t)threads * (size_t)commits;
@@ -220,6 +223,7 @@ static void run_commits(const struct place *place, int threads, int commits, int
                                     .number = i,
                                     .commit_count = commits,
                                     .bucket_count = buckets,
+                                    .batch = batch,
                                     .latencies_ms = latencies + (size_t)i * (size_t)commits};
         if (pthread_create(&all[i].thread, NULL, run_committer, &all[i]) != 0) {
             fputs("commits: no thread\n", stderr);
@@ -233,10 +237,11 @@ static void run_commits(const struct place *place, int threads, int commits, int
     }
     double wall_s = (now_ms() - begun) / 1e3;
     qsort(latencies, count, sizeof *latencies, by_size);
-    printf("RESULT commit threads=%d ok=%zu wall_s=%.3f commits_per_s=%.1f p50_ms=%.2f p99_ms=%.2f"
-           " max_ms=%.2f last_snapshot=%" PRId64 "\n",
-           threads, count, wall_s, (double)count / wall_s, latencies[count / 2],
-           latencies[count * 99 / 100], latencies[count - 1], last);
+    printf(
+        "RESULT commit identities=%s threads=%d ok=%zu wall_s=%.3f commits_per_s=%.1f p50_ms=%.2f p99_ms=%.2f"
+        " max_ms=%.2f last_snapshot=%" PRId64 "\n",
+        batch ? "batch" : "stream", threads, count, wall_s, (double)count / wall_s,
+        latencies[count / 2], latencies[count * 99 / 100], latencies[count - 1], last);
     free(latencies);
     free(all);
 }
@@ -328,14 +333,15 @@ int main(int argc, char **argv)
     place.server = argc > 2 ? argv[2] : NULL;
     place.folder = argc > 4 ? argv[4] : NULL;
     bool counted = argc == 8 && numbers[1] > 0 && numbers[2] > 0;
-    if (strcmp(what, "commit") == 0 && counted && numbers[0] <= THREADS_MAX)
-        run_commits(&place, (int)numbers[0], (int)numbers[1], (int)numbers[2]);
+    bool batch = strcmp(what, "batch") == 0;
+    if ((batch || strcmp(what, "stream") == 0) && counted && numbers[0] <= THREADS_MAX)
+        run_commits(&place, batch, (int)numbers[0], (int)numbers[1], (int)numbers[2]);
     else if (strcmp(what, "fill") == 0 && counted)
         run_fill(&place, numbers[0], (int)numbers[1], (int)numbers[2]);
     else if (strcmp(what, "plan") == 0 && argc <= 6)
         run_plan(&place, (int)numbers[0], argc == 6 ? argv[5] : "");
     else {
-        fputs("usage: commits commit|fill SERVER DB.TABLE FOLDER N N BUCKETS\n"
+        fputs("usage: commits batch|stream|fill SERVER DB.TABLE FOLDER N N BUCKETS\n"
               "       commits plan SERVER DB.TABLE REPEATS [WHERE]\n",
               stderr);
         return 2;
