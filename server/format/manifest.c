@@ -378,6 +378,48 @@ struct tarn_status *tarn_manifest_decode(struct tarn_slice bytes, struct tarn_ar
     return TARN_OK;
 }
 
+/* ---- block by block */
+
+struct tarn_manifest_reader {
+    struct tarn_avro_reader avro;
+    struct tarn_manifest__plan plan;
+    struct file_plan file_plan;
+};
+
+struct tarn_status *tarn_manifest_open(struct tarn_slice bytes, struct tarn_arena *arena,
+                                       struct tarn_manifest_reader **out)
+{
+    struct tarn_manifest_reader *r = tarn_arena_calloc(arena, 1, sizeof *r);
+    TARN_TRY(tarn_avro_open(bytes, arena, &r->avro));
+    TARN_TRY(tarn_manifest__plan(&r->avro, r->avro.schema, entry_slots, TARN_COUNT_OF(entry_slots),
+                                 &r->plan));
+    TARN_TRY(make_file_plan(&r->avro, &r->file_plan));
+    *out = r;
+    return TARN_OK;
+}
+
+struct tarn_status *tarn_manifest_next(struct tarn_manifest_reader *reader,
+                                       struct tarn_arena *arena, struct tarn_manifest_entry **out,
+                                       size_t *count)
+{
+    struct tarn_avro_reader *r = &reader->avro;
+    TARN_OWN(tarn_free_drop) struct tarn_manifest_entry *items = NULL;
+    size_t n = 0, capacity = 0;
+    bool more = false;
+    r->arena = arena; /* what the block expands to lies there, too */
+    do {
+        TARN_TRY(tarn_avro_next(r, &more));
+        if (!more)
+            break;
+        TARN_TRY(tarn_manifest__grow((void **)&items, n, &capacity, sizeof *items));
+        TARN_TRY(read_entry(r, &reader->plan, &reader->file_plan, &items[n]));
+        n++;
+    } while (r->records_left > 0);
+    *out = tarn_manifest__settle(arena, items, n, sizeof *items);
+    *count = n;
+    return TARN_OK;
+}
+
 /* ---- manifest lists */
 
 enum list_slot {

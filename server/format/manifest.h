@@ -119,6 +119,25 @@ TARN_MUST struct tarn_status *tarn_manifest_encode(const struct tarn_manifest_en
                                                    size_t count, struct tarn_slice codec,
                                                    int zstd_level, const uint8_t sync[16],
                                                    struct tarn_buf *out);
+/* The same block by block, for manifests with more entries than should lie in memory at once. The reader
+ * lies in the arena given to open, borrows `bytes`, and needs no close. */
+struct tarn_manifest_reader;
+TARN_MUST struct tarn_status *tarn_manifest_open(struct tarn_slice bytes, struct tarn_arena *arena,
+                                                 struct tarn_manifest_reader **out);
+/* The entries of the next block, in this arena; *count 0: there are no more. */
+TARN_MUST struct tarn_status *tarn_manifest_next(struct tarn_manifest_reader *reader,
+                                                 struct tarn_arena *arena,
+                                                 struct tarn_manifest_entry **out, size_t *count);
+struct tarn_manifest_writer;
+/* Codec and sync as above; `out` is borrowed until free, and what it has by now is its size. */
+TARN_MUST struct tarn_status *tarn_manifest_writer_new(struct tarn_slice codec, int zstd_level,
+                                                       const uint8_t sync[16], struct tarn_buf *out,
+                                                       struct tarn_manifest_writer **writer);
+TARN_MUST struct tarn_status *tarn_manifest_writer_add(struct tarn_manifest_writer *writer,
+                                                       const struct tarn_manifest_entry *entries,
+                                                       size_t count);
+TARN_MUST struct tarn_status *tarn_manifest_writer_end(struct tarn_manifest_writer *writer);
+void tarn_manifest_writer_free(struct tarn_manifest_writer *writer);
 /* Codec and sync as above. A file that is unknown is UNSUPPORTED_FEATURE and names it. */
 TARN_MUST struct tarn_status *tarn_index_manifest_encode(const struct tarn_index_file *files,
                                                          size_t count, struct tarn_slice codec,
@@ -140,6 +159,11 @@ TARN_MUST struct tarn_status *tarn_manifest_summarize(
     const struct tarn_manifest_entry *entries, size_t count,
     const struct tarn_type *const *partition_types, size_t partition_count,
     int64_t latest_schema_id, struct tarn_arena *arena, struct tarn_manifest_file *out);
+/* Makes *into the summary of two manifests' entries together; name and size stay. */
+TARN_MUST struct tarn_status *tarn_manifest_summary_join(
+    const struct tarn_type *const *partition_types, size_t partition_count,
+    const struct tarn_manifest_file *other, struct tarn_arena *arena,
+    struct tarn_manifest_file *into);
 /* The identity of a file within a table: partition, bucket, level, name, extra files, embedded index,
  * external path, as bytes that are equal exactly when the identities are. Appends. */
 void tarn_manifest_identity(const struct tarn_manifest_entry *entry, struct tarn_buf *out);

@@ -88,6 +88,90 @@ struct tarn_status *tarn_manifest_summarize(const struct tarn_manifest_entry *en
     return TARN_OK;
 }
 
+static void join_bounds(const struct tarn_manifest_file *other, bool first,
+                        struct tarn_manifest_file *into)
+{
+    struct {
+        int64_t other_min, other_max, *min, *max;
+    } spans[] = {
+        {other->min_bucket, other->max_bucket, &into->min_bucket, &into->max_bucket},
+        {other->min_level, other->max_level, &into->min_level, &into->max_level},
+        {other->min_row_id, other->max_row_id, &into->min_row_id, &into->max_row_id},
+    };
+    for (size_t i = 0; i < TARN_COUNT_OF(spans); i++) {
+        bool known =
+            spans[i].other_min != TARN_FILE_NONE && spans[i].other_max != TARN_FILE_NONE &&
+            (first || (*spans[i].min != TARN_FILE_NONE && *spans[i].max != TARN_FILE_NONE));
+        *spans[i].min = !known  ? TARN_FILE_NONE
+                        : first ? spans[i].other_min
+                                : TARN_MIN(*spans[i].min, spans[i].other_min);
+        *spans[i].max = !known  ? TARN_FILE_NONE
+                        : first ? spans[i].other_max
+                                : TARN_MAX(*spans[i].max, spans[i].other_max);
+    }
+}
+
+/* first: nothing was there, and *into is as `other`. */
+static struct tarn_status *join_partitions(const struct tarn_type *const *types, size_t count,
+                                           const struct tarn_stats *other, bool first,
+                                           struct tarn_arena *arena, struct tarn_stats *into)
+{
+    struct tarn_value *rows = tarn_arena_calloc(arena, count * 4 + 1, sizeof *rows);
+    struct tarn_value *min = rows, *max = rows + count, *low = max + count, *high = low + count;
+    int64_t *nulls = tarn_arena_calloc(arena, count + 1, sizeof *nulls);
+    TARN_TRY(tarn_row_deserialize(into->min, types, count, min));
+    TARN_TRY(tarn_row_deserialize(into->max, types, count, max));
+    TARN_TRY(tarn_row_deserialize(other->min, types, count, low));
+    TARN_TRY(tarn_row_deserialize(other->max, types, count, high));
+    for (size_t j = 0; j < count; j++) {
+        int64_t mine = first ? 0 : j < into->count ? into->null_counts[j] : TARN_STATS_UNKNOWN;
+        int64_t its = j < other->count ? other->null_counts[j] : TARN_STATS_UNKNOWN;
+        nulls[j] = mine < 0 || its < 0 || mine > INT64_MAX - its ? TARN_STATS_UNKNOWN : mine + its;
+        if (!low[j].is_null &&
+            (min[j].is_null || tarn_value_compare(types[j], &low[j], &min[j]) < 0))
+            min[j] = low[j];
+        if (!high[j].is_null &&
+            (max[j].is_null || tarn_value_compare(types[j], &high[j], &max[j]) > 0))
+            max[j] = high[j];
+    }
+    TARN_OWN(tarn_buf_drop) struct tarn_buf bytes = {0};
+    tarn_row_serialize(types, min, count, &bytes);
+    into->min = tarn_arena_copy(arena, tarn_buf_slice(&bytes));
+    tarn_buf_clear(&bytes);
+    tarn_row_serialize(types, max, count, &bytes);
+    into->max = tarn_arena_copy(arena, tarn_buf_slice(&bytes));
+    into->null_counts = nulls;
+    into->count = count;
+    return TARN_OK;
+}
+
+static bool is_nothing(const struct tarn_manifest_file *f)
+{
+    return f->added_count == 0 && f->deleted_count == 0;
+}
+
+struct tarn_status *tarn_manifest_summary_join(const struct tarn_type *const *partition_types,
+                                               size_t partition_count,
+                                               const struct tarn_manifest_file *other,
+                                               struct tarn_arena *arena,
+                                               struct tarn_manifest_file *into)
+{
+    struct tarn_manifest_file joined = *into;
+    if (is_nothing(other))
+        return TARN_OK;
+    bool first = is_nothing(into);
+    if (first)
+        joined.partition_stats = other->partition_stats;
+    TARN_TRY(join_partitions(partition_types, partition_count, &other->partition_stats, first,
+                             arena, &joined.partition_stats));
+    join_bounds(other, first, &joined);
+    joined.added_count += other->added_count;
+    joined.deleted_count += other->deleted_count;
+    joined.schema_id = first ? other->schema_id : TARN_MAX(joined.schema_id, other->schema_id);
+    *into = joined;
+    return TARN_OK;
+}
+
 /* ---- identity */
 
 void tarn_manifest_identity(const struct tarn_manifest_entry *entry, struct tarn_buf *out)

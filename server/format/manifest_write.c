@@ -113,23 +113,71 @@ static void add_file(struct tarn_buf *out, const struct tarn_data_file *f)
     tarn_avro_add_long(out, 0);
 }
 
+static struct tarn_status *add_entries(struct tarn_avro_writer *w,
+                                       const struct tarn_manifest_entry *entries, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        const struct tarn_manifest_entry *e = &entries[i];
+        tarn_avro_add_long(&w->block, 2);
+        tarn_avro_add_long(&w->block, e->kind);
+        tarn_avro_add_bytes(&w->block, e->partition.data != NULL ? e->partition : tarn_row_empty());
+        tarn_avro_add_long(&w->block, e->bucket);
+        tarn_avro_add_long(&w->block, e->total_buckets);
+        add_file(&w->block, &e->file);
+        TARN_TRY(tarn_avro_end_record(w));
+    }
+    return TARN_OK;
+}
+
 struct tarn_status *tarn_manifest_encode(const struct tarn_manifest_entry *entries, size_t count,
                                          struct tarn_slice codec, int zstd_level,
                                          const uint8_t sync[16], struct tarn_buf *out)
 {
     TARN_OWN(tarn_avro_writer_drop) struct tarn_avro_writer w = {0};
     TARN_TRY(tarn_avro_begin(&w, manifest_schema, codec, zstd_level, sync, out));
-    for (size_t i = 0; i < count; i++) {
-        const struct tarn_manifest_entry *e = &entries[i];
-        tarn_avro_add_long(&w.block, 2);
-        tarn_avro_add_long(&w.block, e->kind);
-        tarn_avro_add_bytes(&w.block, e->partition.data != NULL ? e->partition : tarn_row_empty());
-        tarn_avro_add_long(&w.block, e->bucket);
-        tarn_avro_add_long(&w.block, e->total_buckets);
-        add_file(&w.block, &e->file);
-        TARN_TRY(tarn_avro_end_record(&w));
-    }
+    TARN_TRY(add_entries(&w, entries, count));
     return tarn_avro_end(&w);
+}
+
+/* ---- as they come */
+
+struct tarn_manifest_writer {
+    struct tarn_avro_writer avro;
+};
+
+struct tarn_status *tarn_manifest_writer_new(struct tarn_slice codec, int zstd_level,
+                                             const uint8_t sync[16], struct tarn_buf *out,
+                                             struct tarn_manifest_writer **writer)
+{
+    struct tarn_manifest_writer *w = tarn_calloc(1, sizeof *w);
+    struct tarn_status *s =
+        tarn_avro_begin(&w->avro, manifest_schema, codec, zstd_level, sync, out);
+    if (s != TARN_OK) {
+        tarn_manifest_writer_free(w);
+        return s;
+    }
+    *writer = w;
+    return TARN_OK;
+}
+
+struct tarn_status *tarn_manifest_writer_add(struct tarn_manifest_writer *writer,
+                                             const struct tarn_manifest_entry *entries,
+                                             size_t count)
+{
+    return add_entries(&writer->avro, entries, count);
+}
+
+struct tarn_status *tarn_manifest_writer_end(struct tarn_manifest_writer *writer)
+{
+    return tarn_avro_end(&writer->avro);
+}
+
+void tarn_manifest_writer_free(struct tarn_manifest_writer *writer)
+{
+    if (writer == NULL)
+        return;
+    tarn_avro_writer_drop(&writer->avro);
+    free(writer);
 }
 
 struct tarn_status *tarn_manifest_list_encode(const struct tarn_manifest_file *files, size_t count,

@@ -2,10 +2,10 @@
  * internal - what the files of room `table` share.
  *
  * Who owns what in a tarn_table:
- *   lock        view, path, name, gone, pending (the commit queue), looked_ms
+ *   lock        view, path, name, gone, the commit queue and its flags, the hint, looked_ms
  *   index_lock  pages; held around an index batch, and briefly while a plan notes which pages there are, so that
  *               what it sees is one moment of the index
- *   mailbox     head, open_attempt, and every write to the table's folder and index, but for those of a merge of
+ *   mailbox     head, attempt, and every write to the table's folder and index, but for those of a merge of
  *               manifests, whose names nobody else has
  *   sequence_lock  the blocks of sequence numbers
  *   place       held for reading by operations that go to the folder outside the mailbox (they nest), for writing
@@ -43,7 +43,8 @@ struct view_box {
     struct tarn_arena *arena;
 };
 
-struct tarn_pending_commit;
+struct tarn_member;         /* of the commit queue (commit_internal.h) */
+struct tarn_group;          /* likewise */
 struct tarn_pages;          /* pages.h */
 struct tarn_merge;          /* merge_manifests.c */
 struct tarn_index_cache;    /* indexes.c */
@@ -51,9 +52,8 @@ struct tarn_sequence_cache; /* finish.c */
 
 /* A put-if-absent whose outcome is not known: nothing else is put before it is settled (I5). */
 struct tarn_attempt {
-    int64_t snapshot_id;
-    struct tarn_buf json;
     bool open;
+    struct tarn_group *group; /* NULL: none is open */
 };
 
 struct tarn_table {
@@ -68,7 +68,14 @@ struct tarn_table {
     struct tarn_arena *names;
     struct view_box *view;
     enum tarn_reason gone; /* TARN_NO_REASON while it is there */
-    struct tarn_pending_commit *pending_first, **pending_last;
+    pthread_cond_t news;   /* a request was queued, a write, put or hint is done */
+    struct tarn_member *queue_first, **queue_last;
+    size_t queue_count;
+    bool loop_runs;        /* the commit loop is in the mailbox, or posted to it */
+    size_t answered_count; /* by the last snapshot, at answered_ns */
+    int64_t answered_ns;
+    int64_t hint_id;   /* the newest that LATEST should say */
+    bool hint_runs;    /* a job of the pool writes it */
     int64_t looked_ms; /* monotonic */
 
     pthread_rwlock_t place; /* read by whoever is in the folder, written by a move */
@@ -77,6 +84,11 @@ struct tarn_table {
 
     struct tarn_head *head; /* of the mailbox */
     struct tarn_attempt attempt;
+    int64_t
+        opened_id; /* the head at open: until the slot behind it is filled, an attempt of the life before may be */
+    bool slot_filled; /* it is */
+    int64_t schema_looked_ms, put_begun_ms;
+    unsigned publish_count;
     struct tarn_pages *pages;              /* of index_lock (pages.c) */
     struct tarn_merge *merge;              /* NULL: none yet; has a lock of its own */
     struct tarn_index_cache *indexes;      /* of the mailbox; NULL: empty */
@@ -181,6 +193,11 @@ TARN_MUST struct tarn_status *tarn_table__live_list(struct tarn_table *table,
 /* --- receipts: which identity landed where (receipts.c) --- */
 #define TARN_RECEIPTS_PROPERTY "tarn.receipts" /* of a snapshot: the identities it hides */
 #define TARN_COMMIT_OWN_USER "tarn"            /* whose snapshots several batches share */
+struct tarn_identity {
+    struct tarn_slice user;
+    int64_t identifier;
+    uint64_t content; /* of a batch; 0: streaming */
+};
 /* In the batch of a snapshot's entries. delta: what it says, for the identity of a batch; NULL: not known, and then
  * a batch that isn't named in its properties gets no receipt. */
 void tarn_table__receipts_add(struct tarn_state_batch *batch, struct tarn_table *table,
@@ -195,6 +212,22 @@ TARN_MUST struct tarn_status *tarn_table__receipt_find(struct tarn_table *table,
 /* The last one that landed; TARN_SNAPSHOT_NONE: none that is known. */
 TARN_MUST struct tarn_status *tarn_table__last_identifier(struct tarn_table *table,
                                                           struct tarn_slice user, int64_t *out);
+/* Where it had landed before a roll-back took it away; 0: it hadn't. One that has landed since is found by the above. */
+TARN_MUST struct tarn_status *tarn_table__voided_find(struct tarn_table *table,
+                                                      const struct tarn_identity *who,
+                                                      enum tarn_commit_kind kind,
+                                                      int64_t *snapshot_id, int64_t *time_ms);
+/* The content of the last batch of a user; 0: none that is known. */
+TARN_MUST struct tarn_status *tarn_table__last_batch(struct tarn_table *table,
+                                                     struct tarn_slice user, uint64_t *content);
+/* From this snapshot on every identity is known; INT64_MAX: none is. */
+TARN_MUST struct tarn_status *tarn_table__horizon(struct tarn_table *table, int64_t *out);
+/* Before the index follows the folder to `range`: the horizon rises over what can't be learned any more. */
+TARN_MUST struct tarn_status *tarn_table__horizon_rise(struct tarn_table *table,
+                                                       struct tarn_range range);
+/* Receipts of expired snapshots that are older than receipts_retain go, some at a time. */
+TARN_MUST struct tarn_status *tarn_table__receipts_forget(struct tarn_table *table,
+                                                          int64_t earliest);
 /* What a batch is known by where its snapshot doesn't say: of what the delta names. */
 uint64_t tarn_table__delta_content(const struct tarn_delta *delta);
 
@@ -203,6 +236,18 @@ TARN_MUST struct tarn_status *tarn_table__publish_view(struct tarn_op *op,
                                                        struct tarn_table *table);
 /* In the mailbox: learns what others wrote, whatever the age of the last look. */
 TARN_MUST struct tarn_status *tarn_table__refresh(struct tarn_op *op, struct tarn_table *table);
+
+/* A new reference to the present view, whatever its age. */
+const struct tarn_table_view *tarn_table__view_ref(struct tarn_table *table);
+/* In the mailbox: has another writer made a schema? Then the view shows it. */
+TARN_MUST struct tarn_status *tarn_table__look_schema(struct tarn_op *op, struct tarn_table *table);
+/* In the mailbox: waits until no hint is being written any more. */
+void tarn_table__hint_wait(struct tarn_table *table);
+/* In the mailbox: settles an attempt whose outcome isn't known (I5). STORE_UNAVAILABLE: it still isn't. */
+TARN_MUST struct tarn_status *tarn_table__settle(struct tarn_op *op, struct tarn_table *table);
+/* In the mailbox: puts an empty snapshot, so that the slot is filled by something. */
+TARN_MUST struct tarn_status *tarn_table__put_empty(struct tarn_table *table);
+void tarn_table__attempt_free(struct tarn_table *table);
 
 /* --- conflicts (conflict.c) --- */
 /* What may become (part of) the snapshot after the head: one member of a group, judged by itself. */
@@ -347,9 +392,12 @@ void tarn_table__merge_apply(struct tarn_op *op, struct tarn_table *table,
 /* The snapshot that used it was published (landed), or surely wasn't and never will be: then it waits for the next.
  * Not called while its outcome is unknown. */
 void tarn_table__merge_settle(struct tarn_op *op, struct tarn_table *table, bool landed);
-/* Ends a running one and removes what nobody used, unless an attempt is open. Before the table is retired or freed;
- * none starts afterwards. */
+/* Ends a running one and removes what nobody used, unless an attempt is open. Before the table is retired; none
+ * starts afterwards. */
 void tarn_table__merge_end(struct tarn_table *table);
+void tarn_table__merge_free(struct tarn_table *table); /* ends it too; before the table is freed */
+void tarn_table__merge_wait(
+    struct tarn_table *table); /* until the running one is over, if there is one */
 
 /* --- sections of a bucket's files (split.c) --- */
 TARN_MUST struct tarn_status *tarn_table__make_splits(struct tarn_op *op,
