@@ -44,7 +44,7 @@ static struct tarn_status *invalid(const struct decoder *d)
                                "a commit message is damaged before its first list");
     return tarn_status_new(TARN_COMMIT_MESSAGE_INVALID,
                            "a commit message is damaged: %s, element %zu, %s", d->list, d->element,
-                           d->field == NULL ? "the row" : d->field);
+                           d->field == NULL ? "the row (or it is of another version)" : d->field);
 }
 
 static bool take_bytes(struct decoder *d, int64_t size, struct tarn_slice *out)
@@ -103,6 +103,16 @@ static bool open_row(struct tarn_slice bytes, size_t fields, struct part *out)
 {
     *out = (struct part){bytes, 0, 8, ROW_HEAD_SIZE, 8, fields};
     return bytes.size >= ROW_HEAD_SIZE + 8 * fields;
+}
+
+/* Writers put what doesn't fit into the places right behind them, in order: where the first of these two
+ * fields does not lie there, the row has another number of fields, and is of another version. */
+static bool has_all_fields(const struct part *p, size_t field, size_t next)
+{
+    const uint8_t *place = p->bytes.data + p->places_at + 8 * field;
+    if ((place[7] & 0x80) != 0)
+        place = p->bytes.data + p->places_at + 8 * next;
+    return (place[7] & 0x80) != 0 || get_le(place + 4, 4) == p->places_at + 8 * p->count;
 }
 
 static bool open_array(struct tarn_slice bytes, size_t place_size, struct part *out)
@@ -308,7 +318,8 @@ static bool get_file(struct decoder *d, struct tarn_data_file *f)
     struct tarn_slice bytes;
     struct part row;
     d->field = NULL;
-    if (!take_sized(d, &bytes) || !open_row(bytes, d->shape.file_fields, &row))
+    if (!take_sized(d, &bytes) || !open_row(bytes, d->shape.file_fields, &row) ||
+        !has_all_fields(&row, TARN_CM_FILE_NAME, TARN_CM_MIN_KEY))
         return false;
     for (size_t i = 0; i < d->shape.file_fields; i++) {
         d->field = tarn_commit_message__file_fields[i];
@@ -409,7 +420,8 @@ static bool get_index(struct decoder *d, struct tarn_index_file *f)
     struct tarn_slice bytes;
     struct part row;
     d->field = NULL;
-    if (!take_sized(d, &bytes) || !open_row(bytes, d->shape.index_fields, &row))
+    if (!take_sized(d, &bytes) || !open_row(bytes, d->shape.index_fields, &row) ||
+        !has_all_fields(&row, TARN_CM_INDEX_TYPE, TARN_CM_INDEX_NAME))
         return false;
     for (size_t i = 0; i < d->shape.index_fields; i++) {
         d->field = tarn_commit_message__index_fields[i];
