@@ -184,6 +184,7 @@ $(B)/rooms/%.a:
 	$(Q)ar rcs $@ $(filter %.o,$^)
 
 COLUMNAR_LINK := -L$(B)/lib -lcolumnar -Wl,-rpath,$(CURDIR)/$(B)/lib -Wl,-rpath-link,$(B)/lib
+COMMA := ,
 ifeq ($(VARIANT),fuzz)
 FUZZ_LINK := -fsanitize=fuzzer
 else
@@ -199,6 +200,14 @@ $(B)/test/%:
 	$(Q)$(LD) $(LDFLAGS) $(if $(findstring _fuzz,$@),$(FUZZ_LINK)) -o $@ $(filter %.o,$^) \
 		-Wl,--as-needed -Wl,--start-group $(if $(filter %.so,$^),$(COLUMNAR_LINK)) $(filter %.a,$^) -Wl,--end-group \
 		$(ALL_LIBS) -lcmocka
+
+# The history checker schedules threads and time itself: calls of these go to test/history/.
+HISTORY_WRAPS := pthread_create pthread_join pthread_mutex_lock pthread_mutex_unlock pthread_cond_wait \
+	pthread_cond_timedwait pthread_cond_signal pthread_cond_broadcast pthread_rwlock_rdlock pthread_rwlock_wrlock \
+	pthread_rwlock_unlock nanosleep clock_gettime getrandom tarn_exec__loop_start tarn_exec__loop_stop \
+	tarn_exec__loop_free tarn_timer_new tarn_timer_cancel \
+	$(shell grep -owE 'tarn_state_[a-z_]+' server/state/state.h | sort -u)
+$(B)/test/history/%: LDFLAGS += $(addprefix -Wl$(COMMA)--wrap=,$(HISTORY_WRAPS))
 
 # ROOM=table: only that room's; T=name: only the program of that name
 ROOM ?= *
@@ -218,7 +227,7 @@ export LAB           ?= $(TARN_CACHE)/lab
 RUN_TESTS = $(PYTHON) scripts/run-tests -l $(B)/test-logs
 SUBMAKE   = +$(MAKE) --no-print-directory
 
-.PHONY: check check-asan check-tsan check-crash check-torture check-interop check-long
+.PHONY: check check-asan check-tsan check-crash check-torture check-history check-interop check-long
 check: $(CHOSEN) ## unit, property and golden tests; ROOM=table, T=name choose some
 	@$(RUN_TESTS) $(CHOSEN)
 check-asan: ## the same under AddressSanitizer and UndefinedBehaviorSanitizer
@@ -229,12 +238,19 @@ check-crash: all $(CRASH_TESTS) ## kill, restart, check the invariants: test/cra
 	@$(RUN_TESTS) -j 1 -t 1800 $(CRASH_TESTS) $(sort $(wildcard test/crash/*.sh test/crash/*.py))
 check-torture: $(TORTURE_TESTS) ## each allocation and store call fails once, in turn
 	@$(RUN_TESTS) -t 1800 $(TORTURE_TESTS)
+SEEDS ?= 40
+FIRST ?= 1
+check-history: $(HISTORY_TESTS) ## SEEDS=n FIRST=seed: simulated histories of one table, held against a model: test/history/
+	@mkdir -p $(B)/history
+	@TARN_SEEDS=$(SEEDS) TARN_FIRST=$(FIRST) TARN_HISTORY_LOGS=$(CURDIR)/$(B)/history $(RUN_TESTS) -j 1 -t 14400 $(HISTORY_TESTS)
 check-interop: all ## real engines read what we wrote, and we theirs: test/interop/
 	@$(RUN_TESTS) -j 1 -t 1800 $(sort $(wildcard test/interop/*.sh test/interop/*.py))
 check-long: ## all that is slow: more of each property, of crashes and of fuzzing
 	$(SUBMAKE) TARN_EFFORT=100 check
 	$(SUBMAKE) TARN_EFFORT=100 VARIANT=asan check-torture check
 	$(SUBMAKE) TARN_EFFORT=10 TARN_CRASH_ROUNDS=200 check-crash
+	$(SUBMAKE) SEEDS=2000 check-history
+	$(SUBMAKE) VARIANT=asan SEEDS=200 FIRST=10001 check-history
 	$(SUBMAKE) fuzz-short S=300
 
 # ---- fuzzing: clang's libFuzzer, seeded from the golden files and the target's own corpus
@@ -251,7 +267,7 @@ endif
 
 # ---- the house
 LINT_HEADERS = $(shell find server client -name '*.h' 2>/dev/null)
-SOURCES      = $(shell find server client test/lib test/unit test/property test/fuzz test/crash test/torture test/bench \
+SOURCES      = $(shell find server client test/lib test/unit test/property test/fuzz test/crash test/torture test/history test/bench \
                  \( -name '*.c' -o -name '*.h' -o -name '*.cc' \) 2>/dev/null)
 CLANG_FORMAT ?= clang-format-16
 .PHONY: lint format format-check analyze cover bench demo docs conf
