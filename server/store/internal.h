@@ -24,6 +24,10 @@ TARN_MUST struct tarn_status *tarn_store__local_open(const char *path, struct ta
 /* From here on the store resolves keys as on a kernel without openat2: no symlinks at all. */
 void tarn_store__local_without_openat2(struct tarn_store *store);
 
+TARN_MUST struct tarn_status *tarn_store__hdfs_check(const struct tarn_conf *conf, const char *uri);
+TARN_MUST struct tarn_status *tarn_store__hdfs_open(const struct tarn_conf *conf, const char *uri,
+                                                    struct tarn_store **out);
+
 struct tarn_store *tarn_store__memory_new(void);
 
 TARN_MUST struct tarn_status *tarn_store__s3_check(const struct tarn_conf *conf, const char *uri);

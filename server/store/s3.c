@@ -237,9 +237,8 @@ static struct tarn_status *unknown(struct tarn_status *consumed, const char *key
     return status;
 }
 
-/* It is there, and an attempt of ours went unanswered: was it that one? */
-static struct tarn_status *whose(struct tarn_s3 *s3, struct tarn_op *op, const char *key,
-                                 const char *id, bool *created)
+struct tarn_status *tarn_s3__whose(struct tarn_s3 *s3, struct tarn_op *op, const char *key,
+                                   const char *id, bool *ours)
 {
     bool found;
     struct tarn_s3_meta meta;
@@ -249,7 +248,7 @@ static struct tarn_status *whose(struct tarn_s3 *s3, struct tarn_op *op, const c
     if (!found)
         return tarn_status_new(TARN_OUTCOME_UNKNOWN,
                                "'%s' was there, and is gone; whose it was isn't known", key);
-    *created = tarn_slice_is(meta.id, id);
+    *ours = tarn_slice_is(meta.id, id);
     return TARN_OK;
 }
 
@@ -265,7 +264,7 @@ static struct tarn_status *put_created(struct tarn_s3 *s3, struct tarn_op *op, c
     if (status != TARN_OK)
         return request.ambiguous ? unknown(status, key) : status;
     if (request.status == 412)
-        return request.ambiguous ? whose(s3, op, key, id, created) : TARN_OK;
+        return request.ambiguous ? tarn_s3__whose(s3, op, key, id, created) : TARN_OK;
     *created = request.status / 100 == 2;
     return *created ? TARN_OK : unexpected(&request);
 }

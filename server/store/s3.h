@@ -148,7 +148,7 @@ struct tarn_s3_page {
 /* Appends to out->objects. */
 TARN_MUST struct tarn_status *tarn_s3__decode_page(struct tarn_slice xml, struct tarn_arena *arena,
                                                    struct tarn_s3_page *out);
-/* The text of the element `name` right below the root `root`. */
+/* The text of the element `name` right below the root, whose name begins with `root`. */
 TARN_MUST struct tarn_status *tarn_s3__decode_one(struct tarn_slice xml, struct tarn_arena *arena,
                                                   const char *root, const char *name,
                                                   struct tarn_slice *out);
@@ -215,6 +215,10 @@ TARN_MUST struct tarn_status *tarn_s3__create(struct tarn_s3 *s3, struct tarn_op
                                               const char *key, struct tarn_slice body,
                                               bool *created);
 #define TARN_S3_ID_HEADER "x-amz-meta-tarn-id"
+/* It is there, and an attempt of ours to create it went unanswered: was it that one? OUTCOME_UNKNOWN where that
+ * can't be found out. */
+TARN_MUST struct tarn_status *tarn_s3__whose(struct tarn_s3 *s3, struct tarn_op *op,
+                                             const char *key, const char *id, bool *ours);
 /* What is at `key`; *found false: nothing. etag and id lie in the op's arena; may be NULL. */
 struct tarn_s3_meta {
     int64_t size, mtime_ms;

@@ -260,8 +260,8 @@ struct tarn_status *tarn_s3__decode_one(struct tarn_slice xml_text, struct tarn_
     struct tarn_slice text;
     *out = (struct tarn_slice){0};
     TARN_TRY(open_root(&xml, xml_text, arena));
-    if (!tarn_slice_is(xml.name, root))
-        return tarn_status_new(TARN_VALUE_INVALID, "'%.*s', want '%s'",
+    if (!tarn_slice_starts_with(xml.name, tarn_slice_str(root))) /* "...Result", mostly */
+        return tarn_status_new(TARN_VALUE_INVALID, "'%.*s', want '%sResult'",
                                TARN_SLICE_ARG(cut(xml.name, WORD_SIZE_MAX)), root);
     while (found) {
         TARN_TRY(next_child(&xml, 1, &found));

@@ -20,6 +20,7 @@
 #define DELAY_MAX_MS 5000
 #define RETRY_AFTER_MAX_MS 30000
 #define RETRY_COST 5.0
+#define ERROR_SIZE_MAX ((size_t)64 << 10) /* what an error may need, however little was asked for */
 #define UNHASHED_SIZE ((size_t)1 << 20) /* over TLS, larger bodies are signed without their hash */
 
 enum verdict { DONE, FAILED, AGAIN, AGAIN_NOW };
@@ -177,7 +178,9 @@ static void prepare(const struct tarn_s3 *s3, struct tarn_op *op, struct attempt
                     .headers = attempt->headers,
                     .header_count = header_count(attempt),
                     .body = request->body,
-                    .answer_max = request->answer_max},
+                    .answer_max = request->answer_max == 0
+                                      ? 0
+                                      : TARN_MAX(request->answer_max, ERROR_SIZE_MAX)},
         .body = &request->answer,
     };
 }
@@ -361,6 +364,8 @@ static enum verdict judge(struct tarn_s3 *s3, struct tarn_op *op, struct attempt
     struct tarn_s3_request *request = attempt->request;
     request->http = call->answer;
     request->status = call->answer.status;
+    if (request->status == 200 && tarn_fetch_header(&request->http, "content-range").data != NULL)
+        request->status = 206; /* some say so of a part too */
     if (call->status != TARN_OK) {
         request->failure = call->status; /* ours now */
         request->ambiguous = request->ambiguous || call->answer.sent;

@@ -57,7 +57,7 @@ static struct tarn_status *run_all(struct move *move, struct tarn_op *op,
 static struct tarn_status *decode_copy(void *arg, struct tarn_op *op, struct tarn_slice body)
 {
     struct tarn_slice etag;
-    return tarn_s3__decode_one(body, op->arena, "CopyObjectResult", "ETag", &etag);
+    return tarn_s3__decode_one(body, op->arena, "CopyObject", "ETag", &etag);
 }
 
 static char *new_key(const struct move *move, struct tarn_op *op, const struct tarn_object *object)

@@ -46,48 +46,102 @@ static struct reader *reader_new(struct tarn_s3 *s3, const char *key, struct tar
     return reader;
 }
 
-/* Where the end can't be had: empty, or the store takes no ranges counted from there. */
-static struct tarn_status *open_plain(struct tarn_s3 *s3, struct tarn_op *op, const char *key,
-                                      struct reader **out)
+static struct tarn_status *not_found(const char *key)
 {
-    bool found;
-    struct tarn_s3_meta meta;
-    TARN_TRY(tarn_s3__look(s3, op, key, &found, &meta));
-    if (!found)
-        return tarn_status_new(TARN_OBJECT_NOT_FOUND, "there is no object '%s'", key);
-    *out = reader_new(s3, key, meta.etag, meta.size);
+    return tarn_status_new(TARN_OBJECT_NOT_FOUND, "there is no object '%s'", key);
+}
+
+/* The bytes that `range` asked for, from *first on. */
+static struct tarn_status *take_range(struct tarn_s3_request *request, int64_t *first,
+                                      int64_t *size)
+{
+    int64_t last;
+    if (request->status == 200) {
+        *first = 0;
+        *size = (int64_t)request->answer.size;
+        return TARN_OK;
+    }
+    if (request->status == 206 &&
+        tarn_s3__content_range(tarn_fetch_header(&request->http, "content-range"), first, &last,
+                               size) &&
+        last - *first + 1 == (int64_t)request->answer.size)
+        return TARN_OK;
+    return tarn_status_new(TARN_STORE_UNAVAILABLE, "GET of '%s' was answered %d with %zu bytes",
+                           request->key, request->status, request->answer.size);
+}
+
+static struct reader *reader_of(struct tarn_s3 *s3, struct tarn_s3_request *request, int64_t first,
+                                int64_t size)
+{
+    struct reader *reader =
+        reader_new(s3, request->key, tarn_fetch_header(&request->http, "etag"), size);
+    if (first + (int64_t)request->answer.size == size) {
+        reader->tail.offset = first;
+        reader->tail.bytes = request->answer;
+        request->answer = (struct tarn_buf){0};
+    }
+    return reader;
+}
+
+/* Where the end can't be had: the object is empty, or the store takes no ranges counted from there. */
+static struct tarn_status *open_by_head(struct tarn_s3 *s3, struct tarn_op *op, const char *key,
+                                        struct reader **out)
+{
+    int64_t first, size;
+    TARN_OWN(tarn_s3__request_drop)
+    struct tarn_s3_request request = {.method = "GET", .key = key};
+    tarn_s3__add_header(&request, "range",
+                        tarn_arena_printf(op->arena, "bytes=0-%" PRId64, TAIL_SIZE - 1));
+    TARN_TRY(tarn_s3__ask(s3, op, &request));
+    if (request.status == 404)
+        return not_found(key);
+    if (request.status == 416) {
+        *out = reader_new(s3, key, tarn_slice_str(""), 0);
+        return TARN_OK;
+    }
+    TARN_TRY(take_range(&request, &first, &size));
+    *out = reader_of(s3, &request, first, size);
     return TARN_OK;
 }
 
-static struct tarn_status *open_with_tail(struct tarn_s3 *s3, struct tarn_op *op, const char *key,
-                                          struct reader **out)
+/* All the store can do is to give the whole object. */
+static struct tarn_status *open_without_ranges(struct tarn_s3 *s3, struct tarn_op *op,
+                                               const char *key, struct reader **out)
 {
-    int64_t first, last, size;
+    int64_t first, size;
     TARN_OWN(tarn_s3__request_drop)
-    struct tarn_s3_request request = {.method = "GET", .key = key, .answer_max = (size_t)TAIL_SIZE};
+    struct tarn_s3_request request = {
+        .method = "GET", .key = key, .answer_max = TARN_STORE_GET_MAX};
+    TARN_TRY(tarn_s3__ask(s3, op, &request));
+    if (request.status == 404)
+        return not_found(key);
+    TARN_TRY(take_range(&request, &first, &size));
+    *out = reader_of(s3, &request, first, size);
+    return TARN_OK;
+}
+
+static struct tarn_status *open_by_tail(struct tarn_s3 *s3, struct tarn_op *op, const char *key,
+                                        struct reader **out)
+{
+    int64_t first, size;
+    TARN_OWN(tarn_s3__request_drop)
+    struct tarn_s3_request request = {.method = "GET", .key = key};
     tarn_s3__add_header(&request, "range",
                         tarn_arena_printf(op->arena, "bytes=-%" PRId64, TAIL_SIZE));
     struct tarn_status *status = tarn_s3__ask(s3, op, &request);
     if (tarn_status_reason(status) == TARN_TOO_LARGE) { /* the range was passed over */
         tarn_status_free(status);
-        return open_plain(s3, op, key, out);
+        return open_without_ranges(s3, op, key, out);
     }
     TARN_TRY(status);
     if (request.status == 404)
-        return tarn_status_new(TARN_OBJECT_NOT_FOUND, "there is no object '%s'", key);
-    if (request.status == 200) {
-        first = 0;
-        size = (int64_t)request.answer.size;
-    } else if (request.status != 206 ||
-               !tarn_s3__content_range(tarn_fetch_header(&request.http, "content-range"), &first,
-                                       &last, &size) ||
-               last != size - 1 || size - first != (int64_t)request.answer.size) {
-        return open_plain(s3, op, key, out);
-    }
-    *out = reader_new(s3, key, tarn_fetch_header(&request.http, "etag"), size);
-    (*out)->tail.offset = first;
-    (*out)->tail.bytes = request.answer;
-    request.answer = (struct tarn_buf){0};
+        return not_found(key);
+    if (request.status == 416)
+        return open_by_head(s3, op, key, out);
+    TARN_TRY(take_range(&request, &first, &size));
+    if (first + (int64_t)request.answer.size != size)
+        return open_by_head(s3, op, key, out);
+    *out = reader_of(s3, &request, first, size);
     return TARN_OK;
 }
 
@@ -96,7 +150,7 @@ struct tarn_status *tarn_s3__open_reader(void *self, struct tarn_op *op, const c
 {
     struct reader *reader = NULL;
     TARN_TRY(tarn_s3__key_check(self, key));
-    TARN_TRY(open_with_tail(self, op, key, &reader));
+    TARN_TRY(open_by_tail(self, op, key, &reader));
     *size = reader->size;
     *out = reader;
     return TARN_OK;

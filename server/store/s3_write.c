@@ -62,7 +62,7 @@ static struct tarn_status *decode_wanted(void *arg, struct tarn_op *op, struct t
 
 static struct tarn_status *begin_upload(struct writer *writer, struct tarn_op *op)
 {
-    struct wanted wanted = {"InitiateMultipartUploadResult", "UploadId", {0}};
+    struct wanted wanted = {"InitiateMultipartUpload", "UploadId", {0}};
     TARN_OWN(tarn_s3__request_drop)
     struct tarn_s3_request request = {
         .method = "POST", .key = writer->key, .decode = decode_wanted, .decode_arg = &wanted};
@@ -194,7 +194,7 @@ static struct tarn_status *complete(struct writer *writer, struct tarn_op *op)
 {
     bool found;
     struct tarn_s3_meta meta;
-    struct wanted wanted = {"CompleteMultipartUploadResult", "ETag", {0}};
+    struct wanted wanted = {"CompleteMultipartUpload", "ETag", {0}};
     TARN_OWN(tarn_buf_drop) struct tarn_buf body = {0};
     TARN_TRY(tarn_s3__look(writer->s3, op, writer->key, &found, &meta));
     if (found)
@@ -236,18 +236,22 @@ static void abort_upload(struct writer *writer)
     tarn_log_status(&op, TARN_WARN, "store.abort_failed", tarn_s3__ask(writer->s3, &op, &request));
 }
 
+/* OUTCOME_UNKNOWN is put_if_absent's word alone. */
+static struct tarn_status *known(struct tarn_status *consumed)
+{
+    if (tarn_status_reason(consumed) != TARN_OUTCOME_UNKNOWN)
+        return consumed;
+    struct tarn_status *plain =
+        tarn_status_new(TARN_STORE_UNAVAILABLE, "%s", tarn_status_message(consumed));
+    tarn_status_free(consumed);
+    return plain;
+}
+
 static struct tarn_status *finish_whole(struct writer *writer, struct tarn_op *op)
 {
     bool created;
-    struct tarn_status *status =
-        tarn_s3__create(writer->s3, op, writer->key, tarn_buf_slice(&writer->bytes), &created);
-    if (tarn_status_reason(status) == TARN_OUTCOME_UNKNOWN) { /* put_if_absent's word alone */
-        struct tarn_status *plain =
-            tarn_status_new(TARN_STORE_UNAVAILABLE, "%s", tarn_status_message(status));
-        tarn_status_free(status);
-        return plain;
-    }
-    TARN_TRY(status);
+    TARN_TRY(known(
+        tarn_s3__create(writer->s3, op, writer->key, tarn_buf_slice(&writer->bytes), &created)));
     return created ? TARN_OK : exists(writer);
 }
 
@@ -273,28 +277,64 @@ void tarn_s3__abort(void *self)
 
 /* --- several --- */
 
+struct created {
+    const char *key;
+    char id[TARN_UUID_SIZE];
+};
+
+static void make_creation(const struct tarn_s3 *s3, const struct tarn_new_object *object,
+                          struct created *created, struct tarn_s3_request *out)
+{
+    created->key = object->key;
+    tarn_uuid_random(created->id);
+    *out = (struct tarn_s3_request){.method = "PUT", .key = object->key, .body = object->body};
+    if (!s3->settings.single_writer)
+        tarn_s3__add_header(out, "if-none-match", "*");
+    tarn_s3__add_header(out, TARN_S3_ID_HEADER, created->id);
+}
+
+static struct tarn_status *check_creation(struct tarn_s3 *s3, struct tarn_op *op,
+                                          const struct created *created,
+                                          const struct tarn_s3_request *request)
+{
+    bool ours = false;
+    if (request->status / 100 == 2)
+        return TARN_OK;
+    if (request->status != 412)
+        return tarn_status_new(TARN_STORE_UNAVAILABLE, "PUT of '%s' was answered %d", created->key,
+                               request->status);
+    if (request->ambiguous)
+        TARN_TRY(tarn_s3__whose(s3, op, created->key, created->id, &ours));
+    return ours ? TARN_OK
+                : tarn_status_new(TARN_OBJECT_EXISTS, "'%s' is already there", created->key);
+}
+
+static struct tarn_status *put_some(struct tarn_s3 *s3, struct tarn_op *op,
+                                    const struct tarn_new_object *objects, size_t count)
+{
+    struct tarn_s3_request *requests = tarn_arena_calloc(op->arena, count, sizeof *requests);
+    struct created *created = tarn_arena_calloc(op->arena, count, sizeof *created);
+    for (size_t i = 0; i < count; i++)
+        make_creation(s3, &objects[i], &created[i], &requests[i]);
+    struct tarn_status *status = tarn_s3__ask_every(s3, op, requests, count);
+    for (size_t i = 0; i < count; i++) {
+        if (status == TARN_OK)
+            status = check_creation(s3, op, &created[i], &requests[i]);
+        tarn_s3__request_drop(&requests[i]);
+    }
+    return known(status);
+}
+
 struct tarn_status *tarn_s3__put_many(void *self, struct tarn_op *op,
                                       const struct tarn_new_object *objects, size_t count)
 {
-    struct tarn_s3_request *requests = tarn_arena_calloc(op->arena, count + 1, sizeof *requests);
     for (size_t i = 0; i < count; i++)
         TARN_TRY(tarn_s3__key_check(self, objects[i].key));
     for (size_t first = 0; first < count;) {
         size_t n = 0, bytes = 0;
-        for (; first + n < count && bytes <= MANY_BYTES_MAX; n++) {
-            const struct tarn_new_object *object = &objects[first + n];
-            requests[first + n] =
-                (struct tarn_s3_request){.method = "PUT", .key = object->key, .body = object->body};
-            bytes += object->body.size;
-        }
-        struct tarn_status *status = tarn_s3__ask_every(self, op, &requests[first], n);
-        for (size_t i = 0; i < n; i++) {
-            if (status == TARN_OK && requests[first + i].status / 100 != 2)
-                status = tarn_status_new(TARN_STORE_UNAVAILABLE, "PUT of '%s' was answered %d",
-                                         objects[first + i].key, requests[first + i].status);
-            tarn_s3__request_drop(&requests[first + i]);
-        }
-        TARN_TRY(status);
+        for (; first + n < count && bytes <= MANY_BYTES_MAX; n++)
+            bytes += objects[first + n].body.size;
+        TARN_TRY(put_some(self, op, &objects[first], n));
         first += n;
     }
     return TARN_OK;

@@ -191,7 +191,7 @@ static const struct driver {
     {"memory:", memory_check, memory_open},
     {"s3:", tarn_store__s3_check, tarn_store__s3_open},
     {"s3a:", tarn_store__s3_check, tarn_store__s3_open},
-    {"hdfs:", NULL, NULL},
+    {"hdfs:", tarn_store__hdfs_check, tarn_store__hdfs_open},
 };
 
 static struct tarn_status *find_driver(const char *uri, const struct driver **out)
