@@ -599,6 +599,7 @@ static int run(struct daemon *d)
 static int configure_and_run(struct daemon *d)
 {
     struct tarn_status *s = load_conf(&d->arguments, d->conf);
+    tarn_store_configure(d->conf); /* before any thread */
     if (s == TARN_OK)
         s = check_conf(d->conf);
     if (s == TARN_OK)
@@ -613,7 +614,6 @@ static int configure_and_run(struct daemon *d)
     }
     tarn_log_set_json(strcmp(tarn_conf_text(d->conf, TARN_CONF_log_format), "json") == 0);
     raise_file_limit();
-    tarn_store_configure(d->conf);
     tarn_wire_init();
     d->stop = tarn_gate_new();
     int code = run(d);

@@ -392,6 +392,18 @@ struct tarn_status *tarn_store_remove(struct tarn_store *s, struct tarn_op *op, 
     return s->ops->remove(s->self, op, key);
 }
 
+struct tarn_status *tarn_store_remove_many(struct tarn_store *s, struct tarn_op *op,
+                                           const char *const *keys, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        TARN_TRY(admit(op, keys[i], false));
+    if (s->ops->remove_many != NULL)
+        return s->ops->remove_many(s->self, op, keys, count);
+    for (size_t i = 0; i < count; i++)
+        TARN_TRY(tarn_store_remove(s, op, keys[i]));
+    return TARN_OK;
+}
+
 struct tarn_status *tarn_store_list(struct tarn_store *s, struct tarn_op *op, const char *prefix,
                                     bool recursive, struct tarn_object **out, size_t *count)
 {
