@@ -1,444 +1,455 @@
-#include "table/internal.h"
+#include "table/commit_internal.h"
 
 #include <time.h>
 
 /*
- * The commit, as README.md tells it. Requests wait in the table's queue; the mailbox takes a group from its
- * front (one commit, today), and makes it one snapshot, or two where it has an append and a compact part.
+ * The commit, as README.md tells it. Requests wait in the table's queue; one loop in the table's mailbox makes groups of
+ * them (group.c) and each group a snapshot. While snapshot N is being put by a thread of the pool, the manifests of N+1 are
+ * written on top of it; puts go one after the other.
  *
- *   queued -> [check_group] -> checked -> [write_manifests] -> written -> [claim_snapshot] -> claimed -> published
- *                 |                                                |          |
- *                 +-> answered: repeated, refused                  |          +-> unknown: kept open until settled
- *                                                                  +-> taken: adopt, back to check_group
+ *   queued --take--> group --nothing flies: check--> writing --------------> flying --land--> landed --announce--> answered
+ *                      |                               |   ^                   |
+ *                      +--on a guess, on what flies----+   |                   +-> taken: adopt, back to the queue
+ *                                                      +---+ check: without    +-> unknown: kept open until settled
+ *                                                            those refused
  */
 
-struct tarn_pending_commit {
-    struct tarn_pending_commit *next;
-    struct tarn_op *op; /* the caller's, asked whether it still wants this; it waits at `done` */
-    const struct tarn_commit *commit;
-    struct tarn_commit_result *result;
-    struct tarn_status *status; /* set by the mailbox, consumed by the caller */
-    struct tarn_gate *done;
+/* How long a group that would be written beside a flight waits for those just answered: they often come again. */
+#define LINGER_NS 1000000
+#define WAIT_SLICE_NS 5000000
+
+/* What is on its way. At most one group is in each stage. */
+struct pipeline {
+    struct tarn_table *table;
+    struct tarn_group
+        *writing; /* its manifests are being written, on top of the head or of what flies */
+    struct tarn_group *flying; /* its snapshot is being put */
+    struct tarn_group *landed; /* its snapshot was made, its callers don't know yet */
 };
 
-/* One part of a commit on its way to be a snapshot. */
-struct part {
-    const struct tarn_commit *commit;
-    enum tarn_commit_kind kind;
-    struct tarn_manifest_entry *entries; /* a copy: may be thinned out */
-    size_t count;
-    struct tarn_snapshot snapshot;
-    struct tarn_buf json;
-    struct tarn_manifest_file *manifests; /* base ++ delta of the new snapshot */
-    size_t manifest_count;
-    struct tarn_objects objects;
-    struct tarn_arena *arena; /* of the new head */
-};
-
-static void part_fini(struct part *part)
+static void announce_landed(struct pipeline *p)
 {
-    tarn_buf_drop(&part->json);
-    tarn_arena_free(part->arena);
+    if (p->landed != NULL)
+        tarn_table__announce(tarn_move(p->landed));
 }
 
-/* --- step 2: seen before? --- */
+/* --- ends that are no snapshot --- */
 
-static struct tarn_status *check_seen(struct tarn_table *table, const struct tarn_commit *commit,
-                                      enum tarn_commit_kind kind, int64_t *snapshot_id)
+/* Nobody may be to blame but one: then each goes alone, and the others land. */
+static void fail(struct tarn_group *group, struct tarn_status *consumed)
 {
-    *snapshot_id = 0;
-    if (commit->identifier == TARN_COMMIT_IDENTIFIER_BATCH)
-        return TARN_OK;
-    int64_t last;
-    TARN_TRY(tarn_table__receipt_find(table, commit->user, commit->identifier, 0, kind,
-                                      snapshot_id));
-    TARN_TRY(tarn_table__last_identifier(table, commit->user, &last));
-    if (*snapshot_id == 0 && last != TARN_SNAPSHOT_NONE && commit->identifier < last)
-        return tarn_status_new(TARN_COMMIT_IDENTIFIER_STALE,
-                               "identifier %" PRId64
-                               " of user %.*s never landed in table %s, but %" PRId64 " has",
-                               commit->identifier, TARN_SLICE_ARG(commit->user), table->name, last);
-    return TARN_OK;
-}
-
-/* --- step 5: manifests and the snapshot's text --- */
-
-static int64_t record_delta(const struct part *part)
-{
-    int64_t sum = 0;
-    for (size_t i = 0; i < part->count; i++)
-        sum += part->entries[i].kind == TARN_ENTRY_ADD ? part->entries[i].file.row_count
-                                                       : -part->entries[i].file.row_count;
-    return sum;
-}
-
-/* Statistics are of the schema they were made under; a later schema drops them. */
-static struct tarn_slice inherited_statistics(const struct tarn_table *table)
-{
-    const struct tarn_snapshot *last = &table->head->snapshot;
-    bool fit = table->head->id != 0 && last->schema_id == table->view->view.schema.id;
-    return fit ? last->statistics : tarn_slice_str(NULL);
-}
-
-static void fill_snapshot(struct tarn_op *op, struct tarn_table *table, struct part *part)
-{
-    const struct tarn_head *head = table->head;
-    const struct tarn_snapshot *last = &head->snapshot;
-    struct tarn_snapshot *s = &part->snapshot;
-    int64_t total = head->id == 0 || last->total_record_count == TARN_SNAPSHOT_NONE
-                        ? 0
-                        : last->total_record_count;
-    char uuid[TARN_UUID_SIZE];
-    tarn_uuid_random(uuid);
-    s->version = 3;
-    s->uuid = tarn_arena_copy(op->arena, tarn_slice_str(uuid));
-    s->id = head->id + 1;
-    s->schema_id = table->view->view.schema.id;
-    s->index_manifest = head->id == 0 ? tarn_slice_str(NULL) : last->index_manifest;
-    s->commit_user = part->commit->user;
-    s->writer_version = tarn_slice_str("tarn-" TARN_VERSION);
-    s->commit_identifier = part->commit->identifier;
-    s->kind = part->kind;
-    s->time_ms = tarn_clock_wall_ms();
-    s->delta_record_count = record_delta(part);
-    s->total_record_count = total + s->delta_record_count;
-    s->changelog_record_count = TARN_SNAPSHOT_NONE;
-    s->changelog_list_size = TARN_SNAPSHOT_NONE;
-    s->watermark = head->id == 0 ? TARN_SNAPSHOT_NONE : last->watermark;
-    if (part->commit->watermark != TARN_SNAPSHOT_NONE)
-        s->watermark = TARN_MAX(s->watermark, part->commit->watermark);
-    s->properties = part->commit->properties;
-    s->property_count = part->commit->property_count;
-    s->next_row_id =
-        head->id == 0 || last->next_row_id == TARN_SNAPSHOT_NONE ? 0 : last->next_row_id;
-    s->statistics = inherited_statistics(table);
-}
-
-static struct tarn_status *write_manifests(struct tarn_op *op, struct tarn_table *table,
-                                           struct part *part)
-{
-    struct tarn_manifest_file *base, *delta;
-    size_t base_count, delta_count;
-    TARN_TRY(tarn_table__head_manifests(op, table, table->head));
-    fill_snapshot(op, table, part);
-    TARN_TRY(tarn_table__merge_base(op, table, table->head, &base, &base_count, &part->objects));
-    TARN_TRY(tarn_table__encode_list(op, table, base, base_count, &part->snapshot.base_list,
-                                     &part->snapshot.base_list_size, &part->objects));
-    TARN_TRY(tarn_table__encode_manifests(op, table, part->entries, part->count, &delta,
-                                          &delta_count, &part->objects));
-    TARN_TRY(tarn_table__encode_list(op, table, delta, delta_count, &part->snapshot.delta_list,
-                                     &part->snapshot.delta_list_size, &part->objects));
-    part->manifest_count = base_count + delta_count;
-    part->manifests =
-        tarn_arena_calloc(op->arena, part->manifest_count + 1, sizeof *part->manifests);
-    if (base_count > 0)
-        memcpy(part->manifests, base, base_count * sizeof *base);
-    if (delta_count > 0)
-        memcpy(part->manifests + base_count, delta, delta_count * sizeof *delta);
-    tarn_snapshot_encode(&part->snapshot, &part->json);
-    return tarn_table__put_objects(op, table, &part->objects);
-}
-
-/* --- step 6: the claim --- */
-
-enum claim { CLAIM_MADE, CLAIM_TAKEN, CLAIM_UNKNOWN };
-
-static const char *snapshot_key(struct tarn_op *op, struct tarn_table *table, int64_t id)
-{
-    return tarn_table__key(op, table, "snapshot/snapshot-%" PRId64, id);
-}
-
-/* Does snapshot N-1 exist, and is it the one this attempt stands on? (I3) */
-static struct tarn_status *check_ground(struct tarn_op *op, struct tarn_table *table, bool *stands)
-{
-    *stands = true;
-    if (table->head->id == 0)
-        return TARN_OK;
-    TARN_OWN(tarn_buf_drop) struct tarn_buf bytes = {0};
-    bool found;
-    TARN_TRY(tarn_store_find(table->env->store, op, snapshot_key(op, table, table->head->id),
-                             &found, &bytes));
-    *stands = found && tarn_slice_equal(tarn_buf_slice(&bytes), table->head->json);
-    return TARN_OK;
-}
-
-/* Is what lies at N the bytes of this attempt? */
-static struct tarn_status *read_back(struct tarn_op *op, struct tarn_table *table, int64_t id,
-                                     struct tarn_slice json, bool *found, bool *ours)
-{
-    TARN_OWN(tarn_buf_drop) struct tarn_buf bytes = {0};
-    *ours = false;
-    TARN_TRY(tarn_store_find(table->env->store, op, snapshot_key(op, table, id), found, &bytes));
-    *ours = *found && tarn_slice_equal(tarn_buf_slice(&bytes), json);
-    return TARN_OK;
-}
-
-/* Failures that the store promises to have come before any effect. Whatever else a put fails with may have
- * come after it. */
-static bool is_definite(const struct tarn_status *s)
-{
-    switch (tarn_status_reason(s)) {
-    case TARN_STORE_DENIED:
-    case TARN_DISK_FULL:
-    case TARN_PATH_INVALID:
-    case TARN_OBJECT_NOT_FOUND: /* the folder is gone */
-        return true;
+    switch (tarn_status_code(consumed)) {
+    case TARN_CODE_INVALID_ARGUMENT:
+    case TARN_CODE_FAILED_PRECONDITION:
+    case TARN_CODE_ABORTED:
+        if (group->count > 1) {
+            for (size_t i = 0; i < group->count; i++)
+                group->members[i]->alone = true;
+            tarn_status_free(consumed);
+            tarn_table__requeue(group);
+            break;
+        }
+        tarn_table__refused(&group->op, group->table, group->members[0]->request, consumed);
+        tarn_table__answer_all(group, consumed);
+        break;
     default:
-        return false;
+        tarn_table__answer_all(group, consumed);
     }
+    tarn_table__unprepare(group);
+    tarn_table__group_free(group);
 }
 
-static void pause_ms(int64_t ms)
+/* Another writer has the slot: its snapshot is adopted, and the members try again on top of it. */
+static void give_way(struct tarn_group *group)
 {
-    struct timespec t = {ms / 1000, (ms % 1000) * 1000000};
+    struct tarn_table *table = group->table;
+    tarn_table__unprepare(group);
+    struct tarn_status *s = tarn_table__refresh(&group->op, table);
+    if (s != TARN_OK) { /* the next use looks again, and tells */
+        tarn_log_status(&group->op, TARN_WARN, "commit.look_failed", s);
+        tarn_head_free(table->head);
+        table->head = NULL;
+    }
+    size_t kept = 0;
+    for (size_t i = 0; i < group->count; i++) {
+        struct tarn_member *m = group->members[i];
+        if (m->tries++ < table->env->commit_retries)
+            group->members[kept++] = m;
+        else
+            tarn_table__answer(table, m,
+                               tarn_status_new(TARN_SNAPSHOT_TAKEN,
+                                               "other writers took the next snapshot of table %s "
+                                               "%d times",
+                                               tarn_table_name(table), m->tries),
+                               0, false);
+    }
+    group->count = kept;
+    tarn_table__requeue(group);
+    tarn_table__group_free(group);
+}
+
+/* --- the stages --- */
+
+/* Where nothing flies: the table is there, no attempt is open, the head is known. */
+static struct tarn_status *stand(struct tarn_group *group)
+{
+    struct tarn_table *table = group->table;
+    TARN_TRY(tarn_table__check_here(table));
+    TARN_TRY(tarn_table__settle(&group->op, table));
+    return table->head != NULL ? TARN_OK : tarn_table__refresh(&group->op, table);
+}
+
+/* On the head: checked first, since all of the past is in the index. */
+static void write_on_head(struct pipeline *p, struct tarn_group *group)
+{
+    struct tarn_table *table = group->table;
+    struct tarn_status *s = stand(group);
+    if (s != TARN_OK) {
+        fail(group, s);
+        return;
+    }
+    bool changed;
+    tarn_table__check_group(group, &changed);
+    if (group->count == 0) {
+        tarn_table__group_free(group);
+        return;
+    }
+    s = tarn_table__prepare(group, table->head);
+    if (s != TARN_OK) {
+        fail(group, s);
+        return;
+    }
+    group->checked = true;
+    p->writing = group;
+    announce_landed(p); /* this may take a while */
+    tarn_table__write(group, tarn_store_is_remote(table->env->store) ? table->head : NULL);
+}
+
+/* The entries of an overwrite are found in the index, which has to have all of the past. */
+static bool knows_its_entries(const struct tarn_group *group)
+{
+    return group->members[0]->request->commit->overwrite == TARN_OVERWRITE_NONE ||
+           group->kind == TARN_COMMIT_COMPACT;
+}
+
+/* On top of what flies, on a guess that nobody will be refused. */
+static void write_on_flying(struct pipeline *p, struct tarn_group *group)
+{
+    struct tarn_status *s = tarn_table__prepare(group, p->flying->next);
+    if (s != TARN_OK) { /* where it fails again without a guess, it is told */
+        tarn_status_free(s);
+        tarn_table__unprepare(group);
+        group->write_done = true;
+        p->writing = group;
+        return;
+    }
+    p->writing = group;
+    tarn_metric_add(TARN_M_COMMITS_PIPELINED, NULL, 1);
+    tarn_table__start_write(group);
+}
+
+static bool was_made(const struct tarn_group *flown)
+{
+    return flown->put.status == TARN_OK && flown->put.claim == TARN_CLAIM_MADE;
+}
+
+/* What stands on something that wasn't made goes back, behind the members of that. */
+static void call_back(struct pipeline *p)
+{
+    struct tarn_group *group = tarn_move(p->writing);
+    if (group == NULL)
+        return;
+    tarn_table__wait(group, &group->write_done);
+    tarn_status_free(tarn_move(group->write_status));
+    tarn_table__unprepare(group);
+    tarn_table__requeue(group);
+    tarn_table__group_free(group);
+}
+
+/* The put is done. */
+static void land(struct pipeline *p)
+{
+    struct tarn_group *flown = tarn_move(p->flying);
+    tarn_table__wait(flown, &flown->put_done);
+    if (was_made(flown)) { /* I1: visible from here on */
+        tarn_table__advance(flown);
+        p->landed = flown;
+        if (p->writing != NULL)
+            p->writing->ground_seen_ms =
+                tarn_clock_mono_ms(); /* I3: our own put, since its attempt began */
+        return;
+    }
+    call_back(p);
+    if (flown->put.status != TARN_OK)
+        fail(flown, tarn_move(flown->put.status));
+    else if (flown->put.claim == TARN_CLAIM_TAKEN)
+        give_way(flown);
+    else
+        tarn_table__keep_open(flown); /* I2 */
+}
+
+/* The manifests are written and nothing flies: checked now if it was a guess, its snapshot is put. */
+static void launch(struct pipeline *p)
+{
+    struct tarn_group *group = tarn_move(p->writing);
+    struct tarn_table *table = group->table;
+    struct tarn_status *s = tarn_move(group->write_status);
+    bool right = s == TARN_OK && group->next != NULL && table->head != NULL &&
+                 group->next->id == table->head->id + 1;
+    if (s != TARN_OK && group->checked) {
+        fail(group, s);
+        return;
+    }
+    tarn_status_free(s);
+    if (right && !group->checked) {
+        bool changed;
+        tarn_table__check_group(group, &changed);
+        right = !changed;
+    }
+    if (right) {
+        tarn_table__start_put(group, table->head);
+        p->flying = group;
+        return;
+    }
+    tarn_table__unprepare(group);
+    if (group->count == 0)
+        tarn_table__group_free(group);
+    else
+        write_on_head(p, group);
+}
+
+static void begin(struct pipeline *p, struct tarn_group *group)
+{
+    if (p->flying != NULL && knows_its_entries(group)) {
+        write_on_flying(p, group);
+        return;
+    }
+    if (p->flying != NULL) {
+        land(p);
+        announce_landed(p);
+    }
+    write_on_head(p, group);
+}
+
+/* --- the loop --- */
+
+enum turn { TURN_GROUP, TURN_LAND, TURN_LAUNCH, TURN_LEAVE, TURN_WAIT };
+
+/* Until the next group may be taken; 0: now. */
+static int64_t group_wait_ns(const struct pipeline *p)
+{
+    struct tarn_table *table = p->table;
+    int64_t spaced_ms = 0;
+    if (table->env->min_interval_ms > 0)
+        spaced_ms = table->put_begun_ms + table->env->min_interval_ms - tarn_clock_mono_ms();
+    if (spaced_ms > 0)
+        return spaced_ms * 1000000;
+    if (p->flying == NULL || table->queue_count >= table->answered_count)
+        return 0;
+    return TARN_MAX(table->answered_ns + LINGER_NS - tarn_clock_mono_ns(), (int64_t)0);
+}
+
+/* Under the lock. TURN_WAIT: for news, at most *wait_ns. */
+static enum turn next_turn(const struct pipeline *p, int64_t *wait_ns)
+{
+    struct tarn_table *table = p->table;
+    bool others = tarn_mailbox_count(table->mailbox) > 0;
+    bool wants = table->queue_first != NULL && !others;
+    *wait_ns = WAIT_SLICE_NS; /* others may come to the mailbox without news */
+    if (p->flying != NULL && p->flying->put_done)
+        return TURN_LAND;
+    if (p->flying == NULL && p->writing != NULL && p->writing->write_done)
+        return TURN_LAUNCH;
+    if (p->flying == NULL && p->writing == NULL && !wants)
+        return TURN_LEAVE;
+    if (p->writing != NULL || !wants)
+        return TURN_WAIT;
+    int64_t ns = group_wait_ns(p);
+    *wait_ns = TARN_MIN(*wait_ns, ns);
+    return ns > 0 ? TURN_WAIT : TURN_GROUP;
+}
+
+/* Under the lock. */
+static void wait_for_news(struct tarn_table *table, int64_t wait_ns)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_nsec += wait_ns;
+    until.tv_sec += until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
     tarn_exec_wait_begin();
-    nanosleep(&t, NULL);
+    pthread_cond_timedwait(&table->news, &table->lock, &until);
     tarn_exec_wait_end();
 }
 
-/* Puts the same bytes until the store says created or exists, or TARN_SETTLE_MS is over. Absent proves nothing (I4). */
-static struct tarn_status *put_until_known(struct tarn_op *op, struct tarn_table *table, int64_t id,
-                                           struct tarn_slice json, enum claim *out)
+static void run_commits(void *arg);
+
+static enum turn wait_for_turn(struct pipeline *p)
 {
-    int64_t give_up = tarn_clock_mono_ms() + TARN_SETTLE_MS;
-    bool first = true;
-    for (int64_t wait = 10;; wait = TARN_MIN(wait * 2, (int64_t)1000)) {
-        bool created, found = false, ours = false;
-        struct tarn_status *s = tarn_store_put_if_absent(
-            table->env->store, op, snapshot_key(op, table, id), json, &created);
-        if (s == TARN_OK && created) {
-            *out = CLAIM_MADE;
-            return TARN_OK;
+    struct tarn_table *table = p->table;
+    int64_t wait_ns;
+    enum turn turn;
+    pthread_mutex_lock(&table->lock);
+    while ((turn = next_turn(p, &wait_ns)) == TURN_WAIT)
+        wait_for_news(table, wait_ns);
+    if (turn == TURN_LEAVE) /* if there is more, the loop is posted again, behind those who wait */
+        table->loop_runs = table->queue_first != NULL;
+    bool again = table->loop_runs;
+    pthread_mutex_unlock(&table->lock);
+    if (turn == TURN_LEAVE && again)
+        tarn_mailbox_post(table->mailbox, run_commits, table);
+    return turn;
+}
+
+static void run_commits(void *arg)
+{
+    struct pipeline p = {.table = arg};
+    for (;;) {
+        switch (wait_for_turn(&p)) {
+        case TURN_LAND:
+            land(&p);
+            /* Its callers wait for the next put to begin, if that is soon. */
+            if (p.writing == NULL || !p.writing->write_done)
+                announce_landed(&p);
+            break;
+        case TURN_LAUNCH:
+            launch(&p);
+            announce_landed(&p);
+            break;
+        case TURN_GROUP: {
+            struct tarn_group *group = tarn_table__take_group(p.table);
+            if (group != NULL)
+                begin(&p, group);
+            break;
         }
-        if (first && is_definite(s)) /* a later one would say nothing about the first */
-            return s;
-        first = false;
-        tarn_log_status(op, TARN_WARN, "commit.put_unknown", s);
-        s = read_back(op, table, id, json, &found, &ours);
-        if (s == TARN_OK && found) {
-            *out = ours ? CLAIM_MADE : CLAIM_TAKEN;
-            return TARN_OK;
+        default:
+            return;
         }
-        tarn_status_free(s);
-        if (tarn_clock_mono_ms() >= give_up) {
-            *out = CLAIM_UNKNOWN;
-            return TARN_OK;
-        }
-        pause_ms(wait);
     }
 }
 
-/* Keeps an attempt whose outcome nobody knows: it is settled before anything else is put. */
-static void keep_open(struct tarn_table *table, int64_t id, struct tarn_slice json)
+/* --- a snapshot of nothing --- */
+
+static struct tarn_status *unsettled(const struct tarn_table *table)
 {
-    tarn_buf_clear(&table->attempt.json);
-    tarn_buf_add_slice(&table->attempt.json, json);
-    table->attempt.snapshot_id = id;
-    table->attempt.open = true;
+    return tarn_status_new(TARN_STORE_UNAVAILABLE,
+                           "table %s: the store does not say whether its next snapshot was made",
+                           tarn_table_name(table));
 }
 
-static struct tarn_status *unknown_status(struct tarn_table *table, int64_t id)
+struct tarn_status *tarn_table__put_empty(struct tarn_table *table)
 {
-    return tarn_status_new(
-        TARN_OUTCOME_UNKNOWN,
-        "the store did not say whether snapshot %" PRId64 " of table %s was made", id, table->name);
-}
-
-/* I5: an open attempt is settled first. Afterwards the slot N is filled, by it or by another. */
-static struct tarn_status *settle(struct tarn_op *op, struct tarn_table *table)
-{
-    if (!table->attempt.open)
-        return TARN_OK;
-    enum claim claim;
-    int64_t id = table->attempt.snapshot_id;
-    TARN_TRY(put_until_known(op, table, id, tarn_buf_slice(&table->attempt.json), &claim));
-    if (claim == CLAIM_UNKNOWN)
-        return tarn_status_new(
-            TARN_STORE_UNAVAILABLE,
-            "table %s takes no commit before the store says what became of snapshot %" PRId64,
-            table->name, id);
-    table->attempt.open = false;
-    tarn_log(op, TARN_WARN, "commit.settled", "table=%s snapshot=%" PRId64 " landed=%d",
-             table->name, id, claim == CLAIM_MADE);
-    return tarn_table__refresh(op, table);
-}
-
-/* The put took long: N-1 may have been rolled back or expired away meanwhile. Nobody was told of N yet, so it
- * is taken back, unless another writer already stands on it. */
-static struct tarn_status *look_back(struct tarn_op *op, struct tarn_table *table,
-                                     struct part *part, enum claim *out)
-{
-    bool stands = false, followed = false;
-    struct tarn_status *s = check_ground(op, table, &stands);
-    if (s == TARN_OK && !stands)
-        s = tarn_store_stat(table->env->store, op, snapshot_key(op, table, part->snapshot.id + 1),
-                            &followed, NULL);
-    if (s == TARN_OK && !stands && !followed) {
-        s = tarn_store_remove(table->env->store, op, snapshot_key(op, table, part->snapshot.id));
-        *out = CLAIM_TAKEN;
-    }
+    struct tarn_group *group = tarn_table__group_new(table, TARN_COMMIT_COMPACT);
+    struct pipeline p = {.table = table};
+    struct tarn_status *s = stand(group);
     if (s == TARN_OK)
-        return TARN_OK;
-    tarn_log_status(op, TARN_ERROR, "commit.look_back_failed", s);
-    keep_open(table, part->snapshot.id, tarn_buf_slice(&part->json));
-    return unknown_status(table, part->snapshot.id);
-}
-
-static struct tarn_status *claim_snapshot(struct tarn_op *op, struct tarn_table *table,
-                                          struct part *part, enum claim *out)
-{
-    bool stands;
-    TARN_TRY(check_ground(op, table, &stands));
-    *out = CLAIM_TAKEN;
-    if (!stands)
-        return TARN_OK;
-    int64_t begun = tarn_clock_mono_ms();
-    TARN_TRY(put_until_known(op, table, part->snapshot.id, tarn_buf_slice(&part->json), out));
-    if (*out == CLAIM_UNKNOWN) {
-        keep_open(table, part->snapshot.id, tarn_buf_slice(&part->json));
-        return unknown_status(table, part->snapshot.id);
-    }
-    if (*out != CLAIM_MADE || tarn_clock_mono_ms() - begun <= TARN_CLAIM_AGE_MAX_MS)
-        return TARN_OK;
-    return look_back(op, table, part, out);
-}
-
-/* --- step 7: publish --- */
-
-static void write_hint(struct tarn_op *op, struct tarn_table *table, const char *name, int64_t id)
-{
-    char text[24];
-    snprintf(text, sizeof text, "%" PRId64, id);
-    /* A hint never makes a commit fail. */
-    tarn_log_status(op, TARN_WARN, "commit.hint_failed",
-                    tarn_store_put(table->env->store, op,
-                                   tarn_table__key(op, table, "snapshot/%s", name),
-                                   tarn_slice_str(text)));
-}
-
-static struct tarn_slice keep(struct tarn_arena *arena, struct tarn_slice s)
-{
-    return s.data == NULL ? s : tarn_arena_copy(arena, s);
-}
-
-static struct tarn_stats keep_stats(struct tarn_arena *arena, const struct tarn_stats *in)
-{
-    struct tarn_stats out = *in;
-    int64_t *counts = tarn_arena_calloc(arena, in->count + 1, sizeof *counts);
-    if (in->count > 0)
-        memcpy(counts, in->null_counts, in->count * sizeof *counts);
-    out.min = keep(arena, in->min);
-    out.max = keep(arena, in->max);
-    out.null_counts = counts;
-    return out;
-}
-
-/* The new snapshot as the table's head; its manifests need not be read again. */
-static struct tarn_status *advance_head(struct tarn_table *table, struct part *part)
-{
-    struct tarn_head *head = tarn_calloc(1, sizeof *head);
-    head->arena = tarn_arena_new();
-    head->id = part->snapshot.id;
-    head->json = tarn_arena_copy(head->arena, tarn_buf_slice(&part->json));
-    struct tarn_status *s = tarn_snapshot_decode(head->json, head->arena, &head->snapshot);
+        s = tarn_table__prepare(group, table->head);
     if (s != TARN_OK) {
-        tarn_head_free(head);
+        tarn_table__unprepare(group);
+        tarn_table__group_free(group);
         return s;
     }
-    head->manifest_count = part->manifest_count;
-    head->manifests =
-        tarn_arena_calloc(head->arena, part->manifest_count + 1, sizeof *head->manifests);
-    for (size_t i = 0; i < part->manifest_count; i++) {
-        head->manifests[i] = part->manifests[i];
-        head->manifests[i].name = keep(head->arena, part->manifests[i].name);
-        head->manifests[i].partition_stats =
-            keep_stats(head->arena, &part->manifests[i].partition_stats);
-    }
-    head->manifests_known = true;
-    tarn_head_free(table->head);
-    table->head = head;
-    return TARN_OK;
-}
-
-static struct tarn_status *publish(struct tarn_op *op, struct tarn_table *table, struct part *part)
-{
-    /* From here the commit has happened: what fails below is caught up by the next look, never told as failure. */
-    struct tarn_status *s =
-        tarn_table__index_add(op, table, &part->snapshot, tarn_buf_slice(&part->json),
-                              &(struct tarn_delta){.entries = part->entries, .count = part->count});
-    if (s == TARN_OK)
-        s = advance_head(table, part);
-    if (s == TARN_OK)
-        s = tarn_table__publish_view(op, table);
+    tarn_table__write(group, NULL);
+    s = tarn_move(group->write_status);
     if (s != TARN_OK) {
-        tarn_log_status(op, TARN_ERROR, "commit.index_behind", s);
-        tarn_head_free(table->head);
-        table->head = NULL; /* the next use reads everything anew */
-        pthread_mutex_lock(&table->lock);
-        table->looked_ms = INT64_MIN / 2;
-        pthread_mutex_unlock(&table->lock);
+        tarn_table__unprepare(group);
+        tarn_table__group_free(group);
+        return s;
     }
-    write_hint(op, table, "LATEST", part->snapshot.id);
-    tarn_metric_add(TARN_M_COMMITS, tarn_commit_kind_name(part->kind), 1);
-    tarn_log(op, TARN_INFO, "table.commit",
-             "table=%s snapshot=%" PRId64 " kind=%s user=%s identifier=%" PRId64
-             " entries=%zu records=%" PRId64,
-             table->name, part->snapshot.id, tarn_commit_kind_name(part->kind),
-             tarn_log_quote(op, tarn_arena_str(op->arena, part->commit->user)),
-             part->commit->identifier, part->count, part->snapshot.delta_record_count);
-    if (table->env->committed != NULL)
-        table->env->committed(table->env->committed_arg, table, part->snapshot.id);
+    tarn_table__start_put(group, table->head);
+    p.flying = group;
+    tarn_table__wait(group, &group->put_done);
+    s = tarn_status_copy(group->put.status);
+    land(&p);
+    announce_landed(&p);
+    return s != TARN_OK || !table->attempt.open ? s : unsettled(table);
+}
+
+/* --- the door --- */
+
+static struct tarn_status *invalid_file(const struct tarn_data_file *f, const char *what)
+{
+    return tarn_status_new(TARN_INVALID_ARGUMENT, "file %.*s %s", TARN_SLICE_ARG(f->name), what);
+}
+
+/* What no table could take: told before it is queued, so that it disturbs nobody. */
+static struct tarn_status *check_entry(const struct tarn_table *table,
+                                       const struct tarn_manifest_entry *e)
+{
+    const struct tarn_data_file *f = &e->file;
+    if (f->name.size == 0 || memchr(f->name.data, '/', f->name.size) != NULL)
+        return tarn_status_new(TARN_INVALID_ARGUMENT, "\"%.*s\" is no name of a data file",
+                               TARN_SLICE_ARG(f->name));
+    if (f->row_count < 0 || f->size < 0 || f->level < 0)
+        return invalid_file(f, "has a negative size, row count or level");
+    if (f->schema_id < 0)
+        return invalid_file(f, "was written under a schema with a negative id");
+    if (f->unknown)
+        return tarn_status_new(TARN_UNSUPPORTED_FEATURE,
+                               "table %s: the record of file %.*s has fields that this version of "
+                               "Tarn does not know and would lose",
+                               tarn_table_name(table), TARN_SLICE_ARG(f->name));
+    if (e->total_buckets > 0 && e->bucket >= e->total_buckets)
+        return tarn_status_new(TARN_INVALID_ARGUMENT, "file %.*s is of bucket %d of %d",
+                               TARN_SLICE_ARG(f->name), e->bucket, e->total_buckets);
     return TARN_OK;
 }
 
-/* --- one part, to its end --- */
-
-static void copy_entries(struct tarn_op *op, struct part *part,
-                         const struct tarn_manifest_entry *entries, size_t count)
+static struct tarn_status *check_part(const struct tarn_table *table,
+                                      const struct tarn_commit_part *part, bool twice_is_fine)
 {
-    part->entries = tarn_arena_calloc(op->arena, count + 1, sizeof *part->entries);
-    if (count > 0)
-        memcpy(part->entries, entries, count * sizeof *entries);
-    part->count = count;
-}
-
-static struct tarn_status *ensure_head(struct tarn_op *op, struct tarn_table *table)
-{
-    return table->head != NULL ? TARN_OK : tarn_table__refresh(op, table);
-}
-
-/* Every entry names where it belongs in a way this table can have. */
-static struct tarn_status *check_entries(struct tarn_table *table,
-                                         const struct tarn_manifest_entry *entries, size_t count)
-{
-    for (size_t i = 0; i < count; i++) {
-        const struct tarn_data_file *f = &entries[i].file;
-        if (f->name.size == 0 || memchr(f->name.data, '/', f->name.size) != NULL)
-            return tarn_status_new(TARN_INVALID_ARGUMENT, "\"%.*s\" is no name of a data file",
-                                   TARN_SLICE_ARG(f->name));
-        if (f->row_count < 0 || f->size < 0 || f->level < 0)
-            return tarn_status_new(TARN_INVALID_ARGUMENT,
-                                   "file %.*s has a negative size, row count or level",
-                                   TARN_SLICE_ARG(f->name));
-        if (f->schema_id < 0 || f->schema_id > table->view->view.schema.id)
-            return tarn_status_new(TARN_INVALID_ARGUMENT,
-                                   "file %.*s was written under schema %" PRId64
-                                   ", which table %s doesn't have",
-                                   TARN_SLICE_ARG(f->name), f->schema_id, table->name);
+    TARN_OWN(tarn_map_drop) struct tarn_map *seen = tarn_map_new();
+    TARN_OWN(tarn_buf_drop) struct tarn_buf identity = {0};
+    for (size_t i = 0; i < part->count; i++) {
+        TARN_TRY(check_entry(table, &part->entries[i]));
+        tarn_buf_clear(&identity);
+        tarn_manifest_identity(&part->entries[i], &identity);
+        if (tarn_map_set(seen, tarn_buf_slice(&identity), seen) != NULL && !twice_is_fine)
+            return tarn_status_new(TARN_INVALID_ARGUMENT, "the commit names file %.*s twice",
+                                   TARN_SLICE_ARG(part->entries[i].file.name));
+    }
+    for (size_t i = 0; i < part->changelog_count; i++) {
+        TARN_TRY(check_entry(table, &part->changelog[i]));
+        if (part->changelog[i].kind != TARN_ENTRY_ADD)
+            return invalid_file(&part->changelog[i].file, "is deleted from a changelog");
     }
     return TARN_OK;
 }
 
-static struct tarn_status *check_files_exist(struct tarn_op *op, struct tarn_table *table,
-                                             const struct part *part)
+static struct tarn_status *check_request(const struct tarn_table *table,
+                                         const struct tarn_commit *commit, bool discard)
+{
+    size_t count = tarn_commit_entry_count(commit);
+    if (count > TARN_COMMIT_ENTRIES_MAX)
+        return tarn_status_new(TARN_TOO_LARGE, "a commit of %zu files; at most %d", count,
+                               TARN_COMMIT_ENTRIES_MAX);
+    if (commit->user.size == 0)
+        return tarn_status_new(TARN_INVALID_ARGUMENT, "a commit needs a user");
+    if (tarn_slice_is(commit->user, TARN_COMMIT_OWN_USER))
+        return tarn_status_new(TARN_INVALID_ARGUMENT,
+                               "commit user \"" TARN_COMMIT_OWN_USER "\" is the daemon's own");
+    if (commit->overwrite != TARN_OVERWRITE_NONE && commit->kind != TARN_COMMIT_OVERWRITE)
+        return tarn_status_new(TARN_INVALID_ARGUMENT, "an overwrite is of kind OVERWRITE, not %s",
+                               tarn_commit_kind_name(commit->kind));
+    for (size_t i = 0; i < commit->property_count; i++)
+        if (tarn_slice_is(commit->properties[i].key, TARN_RECEIPTS_PROPERTY))
+            return tarn_status_new(TARN_INVALID_ARGUMENT,
+                                   "property " TARN_RECEIPTS_PROPERTY " is the daemon's own");
+    TARN_TRY(check_part(table, &commit->append, discard));
+    return check_part(table, &commit->compact, false);
+}
+
+/* Files of one part that are not where they should be. */
+static struct tarn_status *check_files(struct tarn_op *op, struct tarn_table *table,
+                                       const struct tarn_table_view *view,
+                                       const struct tarn_commit_part *part)
 {
     for (size_t i = 0; i < part->count; i++) {
         const struct tarn_manifest_entry *e = &part->entries[i];
         if (e->kind != TARN_ENTRY_ADD || e->file.external_path.data != NULL)
             continue;
         TARN_OWN(tarn_buf_drop) struct tarn_buf path = {0};
-        TARN_TRY(tarn_bucket_path(&table->view->view.schema, &table->view->view.options,
-                                  e->partition, e->bucket, &path));
+        TARN_TRY(tarn_bucket_path(&view->schema, &view->options, e->partition, e->bucket, &path));
         bool found;
         const char *key = tarn_table__key(op, table, "%s/%.*s", tarn_buf_cstr(&path),
                                           TARN_SLICE_ARG(e->file.name));
@@ -449,150 +460,112 @@ static struct tarn_status *check_files_exist(struct tarn_op *op, struct tarn_tab
     return TARN_OK;
 }
 
-/* One attempt on top of the present head. *again: another writer's snapshot came first and was adopted. */
-static struct tarn_status *attempt_part(struct tarn_op *op, struct tarn_table *table,
-                                        struct part *part, enum tarn_commit_kind kind,
-                                        const struct tarn_manifest_entry *entries, size_t count,
-                                        bool check_files, int64_t *snapshot_id, bool *repeated,
-                                        bool *again)
+/* On the caller's thread: many callers look at the same time, and the table waits for none of them. Told only where
+ * the request hasn't landed already: then its files may be compacted away by now. */
+static struct tarn_status *find_missing(struct tarn_op *op, struct tarn_table *table,
+                                        const struct tarn_table_view *view,
+                                        const struct tarn_commit *commit)
 {
-    *again = false;
-    TARN_TRY(ensure_head(op, table));
-    TARN_TRY(check_seen(table, part->commit, kind, snapshot_id));
-    *repeated = *snapshot_id != 0;
-    if (*repeated)
+    if (!commit->check_files)
         return TARN_OK;
-    copy_entries(op, part, entries, count);
-    TARN_TRY(check_entries(table, part->entries, part->count));
-    struct tarn_candidate candidate = {.kind = kind,
-                                       .user = part->commit->user,
-                                       .entries = part->entries,
-                                       .count = part->count,
-                                       .base_snapshot_id = part->commit->base_snapshot_id};
-    TARN_TRY(tarn_table__check_conflicts(op, table, table->head, &candidate));
-    part->count = candidate.count;
-    if (check_files)
-        TARN_TRY(check_files_exist(op, table, part));
-    enum claim claim = CLAIM_TAKEN;
-    struct tarn_status *s = write_manifests(op, table, part);
-    if (s == TARN_OK)
-        s = claim_snapshot(op, table, part, &claim);
-    if (s != TARN_OK) {
-        if (!table->attempt.open) /* else the files may be part of a snapshot: they stay (I2) */
-            tarn_table__remove_objects(op, table, &part->objects);
-        return s;
-    }
-    if (claim == CLAIM_MADE) { /* I1: visible from here on */
-        *snapshot_id = part->snapshot.id;
-        return publish(op, table, part);
-    }
-    tarn_table__remove_objects(op, table, &part->objects);
-    *again = true;
-    return tarn_table__refresh(op, table);
+    TARN_OWN(tarn_table__leave) TARN_UNUSED pthread_rwlock_t *place = tarn_table__enter(table);
+    TARN_TRY(check_files(op, table, view, &commit->append));
+    return check_files(op, table, view, &commit->compact);
 }
 
-static struct tarn_status *commit_part(struct tarn_op *op, struct tarn_table *table,
-                                       const struct tarn_pending_commit *pending,
-                                       enum tarn_commit_kind kind,
-                                       const struct tarn_manifest_entry *entries, size_t count,
-                                       int64_t *snapshot_id, bool *repeated)
+static bool part_is_empty(const struct tarn_commit_part *part)
 {
-    const struct tarn_commit *commit = pending->commit;
-    for (int tries = 0; tries <= table->env->commit_retries; tries++) {
-        TARN_TRY(tarn_op_check(pending->op));
-        TARN_OWN(part_fini) struct part part = {.commit = commit, .kind = kind};
-        bool again;
-        /* A request that is sent again after a lost answer is checked for its files, as Paimon does. */
-        TARN_TRY(attempt_part(op, table, &part, kind, entries, count, commit->check_files,
-                              snapshot_id, repeated, &again));
-        if (!again)
-            return TARN_OK;
-    }
-    return tarn_status_new(TARN_SNAPSHOT_TAKEN,
-                           "other writers took the next snapshot of table %s %d times", table->name,
-                           table->env->commit_retries + 1);
+    return part->count + part->changelog_count + part->index_count == 0;
 }
 
-/* Both parts. The compact part of a commit whose append part landed is reported, never undone. */
-static struct tarn_status *commit_one(struct tarn_op *op, struct tarn_table *table,
-                                      const struct tarn_pending_commit *pending)
+/* Paimon's rule: an append of nothing makes no snapshot unless it is asked for, nor does a dynamic overwrite; a static
+ * one empties what it names. */
+static bool has_append(const struct tarn_commit *commit, const struct tarn_table_view *view)
 {
-    const struct tarn_commit *commit = pending->commit;
-    struct tarn_commit_result *result = pending->result;
-    TARN_TRY(tarn_table__check_here(table));
-    TARN_TRY(settle(op, table));
-    bool repeated = false, compact_repeated = false;
-    if (commit->append.count > 0 || commit->compact.count == 0)
-        TARN_TRY(commit_part(op, table, pending, commit->kind, commit->append.entries,
-                             commit->append.count, &result->append_snapshot_id, &repeated));
-    if (commit->compact.count > 0) {
-        struct tarn_status *s =
-            commit_part(op, table, pending, TARN_COMMIT_COMPACT, commit->compact.entries,
-                        commit->compact.count, &result->compact_snapshot_id, &compact_repeated);
-        if (s != TARN_OK && result->append_snapshot_id != 0)
-            s = tarn_status_wrap(s,
-                                 "the rows landed in snapshot %" PRId64 ", their compaction didn't",
-                                 result->append_snapshot_id);
-        if (s != TARN_OK)
-            return s;
+    if (!part_is_empty(&commit->append) || commit->kind == TARN_COMMIT_ANALYZE)
+        return true;
+    switch (commit->overwrite) {
+    case TARN_OVERWRITE_NONE:
+        return commit->force_empty;
+    case TARN_OVERWRITE_DYNAMIC:
+        return commit->force_empty || view->schema.partition_key_count == 0;
+    default:
+        return true;
     }
-    result->repeated = repeated || (compact_repeated && result->append_snapshot_id == 0);
-    return TARN_OK;
 }
 
-/* --- the queue --- */
-
-static struct tarn_pending_commit *take_group(struct tarn_table *table)
+/* An append that takes something away is an OVERWRITE to those who read streams (docs/format.md, "Snapshots"). */
+static enum tarn_commit_kind append_kind(const struct tarn_commit *commit)
 {
+    const struct tarn_commit_part *part = &commit->append;
+    if (commit->kind != TARN_COMMIT_APPEND)
+        return commit->kind;
+    for (size_t i = 0; i < part->count; i++)
+        if (part->entries[i].kind == TARN_ENTRY_DELETE)
+            return TARN_COMMIT_OVERWRITE;
+    for (size_t i = 0; i < part->index_count; i++)
+        if (tarn_slice_is(part->index[i].file.type, TARN_INDEX_DELETION_VECTORS))
+            return TARN_COMMIT_OVERWRITE;
+    return TARN_COMMIT_APPEND;
+}
+
+static bool is_nameless(const struct tarn_commit *commit)
+{
+    return commit->identifier == TARN_COMMIT_IDENTIFIER_BATCH && part_is_empty(&commit->append) &&
+           part_is_empty(&commit->compact) && commit->statistics.data == NULL;
+}
+
+static void enqueue(struct tarn_table *table, struct tarn_request *r)
+{
+    struct tarn_member *m = r->has_append ? &r->append : &r->compact;
     pthread_mutex_lock(&table->lock);
-    struct tarn_pending_commit *first = table->pending_first;
-    if (first != NULL) {
-        table->pending_first = first->next;
-        if (table->pending_first == NULL)
-            table->pending_last = &table->pending_first;
-    }
+    *table->queue_last = m;
+    table->queue_last = &m->next;
+    table->queue_count++;
+    bool runs = table->loop_runs;
+    table->loop_runs = true;
+    pthread_cond_broadcast(&table->news);
     pthread_mutex_unlock(&table->lock);
-    return first;
+    if (!runs)
+        tarn_mailbox_post(table->mailbox, run_commits, table);
 }
 
-static void run_commits(void *arg)
+static void fill_request(struct tarn_request *r)
 {
-    struct tarn_table *table = arg;
-    struct tarn_pending_commit *p = take_group(table);
-    if (p == NULL)
-        return;
-    int64_t begun = tarn_clock_mono_ns();
-    /* An op of its own: a caller that gives up must not tear a put in two. It is asked between attempts. */
-    TARN_OWN(tarn_op_fini) struct tarn_op op;
-    tarn_op_init(&op);
-    memcpy(op.request_id, p->op->request_id, sizeof op.request_id);
-    p->status = commit_one(&op, table, p);
-    tarn_metric_observe(TARN_M_COMMIT_SECONDS, NULL, (double)(tarn_clock_mono_ns() - begun) / 1e9);
-    if (p->status != TARN_OK)
-        tarn_metric_add(TARN_M_COMMIT_FAILURES, tarn_reason_name(tarn_status_reason(p->status)), 1);
-    tarn_gate_open(p->done);
+    const struct tarn_commit *commit = r->commit;
+    bool batch = commit->identifier == TARN_COMMIT_IDENTIFIER_BATCH;
+    r->content = batch ? tarn_commit_content(commit) : 0;
+    r->nameless = is_nameless(commit);
+    r->append =
+        (struct tarn_member){.request = r, .kind = append_kind(commit), .part = &commit->append};
+    r->compact =
+        (struct tarn_member){.request = r, .kind = TARN_COMMIT_COMPACT, .part = &commit->compact};
 }
 
 struct tarn_status *tarn_table_commit(struct tarn_op *op, struct tarn_table *table,
                                       const struct tarn_commit *commit,
                                       struct tarn_commit_result *out)
 {
-    if (commit->append.count + commit->compact.count > TARN_COMMIT_ENTRIES_MAX)
-        return tarn_status_new(TARN_TOO_LARGE, "a commit of %zu files; at most %d",
-                               commit->append.count + commit->compact.count,
-                               TARN_COMMIT_ENTRIES_MAX);
-    if (commit->user.size == 0)
-        return tarn_status_new(TARN_INVALID_ARGUMENT, "a commit needs a user");
     memset(out, 0, sizeof *out);
-    struct tarn_pending_commit pending = {
-        .op = op, .commit = commit, .result = out, .done = tarn_gate_new()};
-    pthread_mutex_lock(&table->lock);
-    *table->pending_last = &pending;
-    table->pending_last = &pending.next;
-    pthread_mutex_unlock(&table->lock);
-    tarn_mailbox_post(table->mailbox, run_commits, table);
-    /* Not given up while the mailbox has it: the op's own deadline ends the work there. */
-    tarn_gate_wait(pending.done, NULL);
-    tarn_gate_free(pending.done);
-    return pending.status;
+    TARN_TRY(tarn_table__check_here(table));
+    TARN_OWN(tarn_table_view_drop)
+    const struct tarn_table_view *view = tarn_table__view_ref(table);
+    bool discard = commit->kind == TARN_COMMIT_APPEND && view->options.discard_duplicate_files;
+    TARN_TRY(check_request(table, commit, discard));
+    struct tarn_request r = {.op = op,
+                             .commit = commit,
+                             .result = out,
+                             .has_append = has_append(commit, view),
+                             .has_compact = !part_is_empty(&commit->compact)};
+    fill_request(&r);
+    if (!r.has_append && !r.has_compact)
+        return TARN_OK;
+    r.missing = find_missing(op, table, view, commit);
+    r.done = tarn_gate_new();
+    enqueue(table, &r);
+    /* Not given up while the mailbox has it: its own deadline ends it in the queue. */
+    tarn_gate_wait(r.done, NULL);
+    tarn_gate_free(r.done);
+    tarn_status_free(r.missing);
+    return r.status;
 }

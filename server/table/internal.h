@@ -37,10 +37,12 @@ struct tarn_head {
     bool manifests_known;
 };
 
+struct schema_box; /* table.c */
 struct view_box {
     struct tarn_table_view view; /* first: the public face */
     atomic_int ref_count;
     struct tarn_arena *arena;
+    struct schema_box *schema; /* what the view's schema and options lie in */
 };
 
 struct tarn_member;         /* of the commit queue (commit_internal.h) */

@@ -18,12 +18,7 @@
  */
 
 #define VOID_BATCH_RECEIPTS 10000
-
-struct identity {
-    struct tarn_slice user;
-    int64_t identifier;
-    uint64_t content;
-};
+#define FORGET_BATCH_RECEIPTS 1000
 
 static void tagged_key(const struct tarn_table *table, char tag, struct tarn_buf *key)
 {
@@ -31,7 +26,7 @@ static void tagged_key(const struct tarn_table *table, char tag, struct tarn_buf
     tarn_buf_add_byte(key, (uint8_t)tag);
 }
 
-static void add_identity(struct tarn_buf *key, const struct identity *who)
+static void add_identity(struct tarn_buf *key, const struct tarn_identity *who)
 {
     tarn_key_add_bytes(key, who->user);
     tarn_key_add_i64(key, who->identifier);
@@ -110,7 +105,7 @@ uint64_t tarn_table__delta_content(const struct tarn_delta *delta)
 /* --- landing --- */
 
 static void add_receipt(struct tarn_state_batch *batch, struct tarn_table *table,
-                        const struct tarn_snapshot *snapshot, const struct identity *who)
+                        const struct tarn_snapshot *snapshot, const struct tarn_identity *who)
 {
     TARN_OWN(tarn_buf_drop) struct tarn_buf key = {0};
     TARN_OWN(tarn_buf_drop) struct tarn_buf order = {0};
@@ -163,14 +158,14 @@ static bool parse_hex(struct tarn_slice text, uint64_t *out)
 }
 
 /* One element of the property: [user, identifier] or [user, batch identifier, content]. */
-static bool parse_receipt(const struct tarn_json *json, struct identity *out)
+static bool parse_receipt(const struct tarn_json *json, struct tarn_identity *out)
 {
     const struct tarn_json *user = tarn_json_at(json, 0), *identifier = tarn_json_at(json, 1);
     size_t count = tarn_json_count(json);
     if (tarn_json_kind(json) != TARN_JSON_ARRAY || (count != 2 && count != 3) ||
         tarn_json_kind(user) != TARN_JSON_STRING || tarn_json_kind(identifier) != TARN_JSON_INTEGER)
         return false;
-    *out = (struct identity){tarn_json_text(user), tarn_json_int(identifier), 0};
+    *out = (struct tarn_identity){tarn_json_text(user), tarn_json_int(identifier), 0};
     bool is_batch = out->identifier == TARN_COMMIT_IDENTIFIER_BATCH;
     if (is_batch != (count == 3) || out->user.size == 0)
         return false;
@@ -191,7 +186,7 @@ static void add_hidden(struct tarn_state_batch *batch, struct tarn_table *table,
     }
     size_t count = tarn_json_kind(list) == TARN_JSON_ARRAY ? tarn_json_count(list) : 0;
     for (size_t i = 0; i < count; i++) {
-        struct identity who;
+        struct tarn_identity who;
         if (parse_receipt(tarn_json_at(list, i), &who))
             add_receipt(batch, table, snapshot, &who);
     }
@@ -203,7 +198,7 @@ void tarn_table__receipts_add(struct tarn_state_batch *batch, struct tarn_table 
     struct tarn_slice hidden = receipts_of(snapshot);
     if (hidden.data != NULL)
         add_hidden(batch, table, snapshot, hidden);
-    struct identity who = {snapshot->commit_user, snapshot->commit_identifier, 0};
+    struct tarn_identity who = {snapshot->commit_user, snapshot->commit_identifier, 0};
     if (who.identifier == TARN_COMMIT_IDENTIFIER_BATCH) {
         if (hidden.data != NULL || delta == NULL)
             return; /* its own identity is among the hidden ones */
@@ -217,7 +212,7 @@ void tarn_table__receipts_add(struct tarn_state_batch *batch, struct tarn_table 
 /* --- the past rewritten --- */
 
 /* Takes an identity and a kind off the rest of a key. user: owns the bytes that out->user points to. */
-static bool take_identity(struct tarn_slice *rest, struct tarn_buf *user, struct identity *out)
+static bool take_identity(struct tarn_slice *rest, struct tarn_buf *user, struct tarn_identity *out)
 {
     tarn_buf_clear(user);
     if (!tarn_key_take_bytes(rest, user) || !tarn_key_take_i64(rest, &out->identifier) ||
@@ -315,7 +310,7 @@ static struct tarn_status *void_some(struct tarn_table *table, int64_t from, str
     size_t n = 0;
     for (; n < VOID_BATCH_RECEIPTS && tarn_state_iterator_next(it, &key, &value); n++) {
         struct tarn_slice rest = behind(key, prefix.size), identity;
-        struct identity who;
+        struct tarn_identity who;
         int64_t snapshot_id;
         if (!tarn_key_take_i64(&rest, &snapshot_id))
             return damaged(table);
@@ -357,8 +352,8 @@ struct tarn_status *tarn_table__receipt_find(struct tarn_table *table, struct ta
                                              int64_t identifier, uint64_t content,
                                              enum tarn_commit_kind kind, int64_t *snapshot_id)
 {
-    struct identity who = {user, identifier,
-                           identifier == TARN_COMMIT_IDENTIFIER_BATCH ? content : 0};
+    struct tarn_identity who = {user, identifier,
+                                identifier == TARN_COMMIT_IDENTIFIER_BATCH ? content : 0};
     TARN_OWN(tarn_buf_drop) struct tarn_buf key = {0};
     tagged_key(table, 'r', &key);
     add_identity(&key, &who);
@@ -378,19 +373,140 @@ struct tarn_status *tarn_table__last_identifier(struct tarn_table *table, struct
     return find_number(table, &key, &found, out);
 }
 
-struct tarn_status *tarn_table_find_commit(struct tarn_op *op, struct tarn_table *table,
-                                           struct tarn_slice user, int64_t identifier,
-                                           uint64_t content, int64_t since,
-                                           struct tarn_commit_fate *out)
+struct tarn_status *tarn_table__voided_find(struct tarn_table *table,
+                                            const struct tarn_identity *who,
+                                            enum tarn_commit_kind kind, int64_t *snapshot_id,
+                                            int64_t *time_ms)
 {
-    (void)op, (void)since;
-    TARN_TRY(tarn_table__check_here(table));
-    *out = (struct tarn_commit_fate){.state = TARN_COMMIT_NOT_KNOWN};
-    TARN_TRY(tarn_table__receipt_find(table, user, identifier, content, TARN_COMMIT_APPEND,
-                                      &out->append_snapshot_id));
-    TARN_TRY(tarn_table__receipt_find(table, user, identifier, content, TARN_COMMIT_COMPACT,
-                                      &out->compact_snapshot_id));
-    if (out->append_snapshot_id != 0 || out->compact_snapshot_id != 0)
-        out->state = TARN_COMMIT_LANDED;
+    TARN_OWN(tarn_buf_drop) struct tarn_buf key = {0};
+    TARN_OWN(tarn_buf_drop) struct tarn_buf value = {0};
+    tagged_key(table, 'v', &key);
+    add_identity(&key, who);
+    tarn_buf_add_byte(&key, (uint8_t)kind);
+    bool found;
+    *snapshot_id = 0;
+    TARN_TRY(tarn_state_get(table->env->state, TARN_FAMILY_RECEIPTS, tarn_buf_slice(&key), &found,
+                            &value));
+    struct tarn_slice rest = tarn_buf_slice(&value);
+    if (found && (!tarn_key_take_i64(&rest, snapshot_id) || !tarn_key_take_i64(&rest, time_ms)))
+        return damaged(table);
     return TARN_OK;
+}
+
+struct tarn_status *tarn_table__last_batch(struct tarn_table *table, struct tarn_slice user,
+                                           uint64_t *content)
+{
+    TARN_OWN(tarn_buf_drop) struct tarn_buf key = {0};
+    TARN_OWN(tarn_buf_drop) struct tarn_buf value = {0};
+    user_key(table, 'b', user, &key);
+    bool found;
+    *content = 0;
+    TARN_TRY(tarn_state_get(table->env->state, TARN_FAMILY_RECEIPTS, tarn_buf_slice(&key), &found,
+                            &value));
+    struct tarn_slice rest = tarn_buf_slice(&value);
+    return found && !tarn_key_take_u64(&rest, content) ? damaged(table) : TARN_OK;
+}
+
+/* --- the horizon --- */
+
+struct tarn_status *tarn_table__horizon(struct tarn_table *table, int64_t *out)
+{
+    TARN_OWN(tarn_buf_drop) struct tarn_buf key = {0};
+    tagged_key(table, 'z', &key);
+    bool found;
+    *out = INT64_MAX; /* nothing is known */
+    return find_number(table, &key, &found, out);
+}
+
+static void put_horizon(struct tarn_state_batch *batch, struct tarn_table *table, int64_t horizon)
+{
+    TARN_OWN(tarn_buf_drop) struct tarn_buf key = {0};
+    TARN_OWN(tarn_buf_drop) struct tarn_buf value = {0};
+    tagged_key(table, 'z', &key);
+    tarn_key_add_i64(&value, horizon);
+    put(batch, table, &key, &value);
+}
+
+struct tarn_status *tarn_table__horizon_rise(struct tarn_table *table, struct tarn_range range)
+{
+    int64_t horizon, indexed;
+    uint64_t hash;
+    TARN_TRY(tarn_table__horizon(table, &horizon));
+    TARN_TRY(tarn_table__indexed_id(table, &indexed, &hash));
+    bool unknown = horizon == INT64_MAX;
+    /* Between what was indexed and what is retained, others committed and expired: nobody knows who. */
+    bool gap = range.earliest > indexed + 1 && range.earliest > horizon;
+    if (!unknown && !gap)
+        return TARN_OK;
+    TARN_OWN(tarn_state_batch_drop) struct tarn_state_batch *batch = tarn_state_batch_new();
+    put_horizon(batch, table, TARN_MAX(range.earliest, (int64_t)1));
+    return tarn_state_write(table->env->state, batch, false);
+}
+
+/* --- forgetting --- */
+
+/* The last identifier of a user outlives its receipt. */
+static struct tarn_status *keep_last(struct tarn_table *table, struct tarn_state_batch *batch,
+                                     struct tarn_map *lasts, const struct tarn_identity *who,
+                                     struct tarn_arena *arena)
+{
+    TARN_OWN(tarn_buf_drop) struct tarn_buf key = {0};
+    TARN_OWN(tarn_buf_drop) struct tarn_buf value = {0};
+    user_key(table, 'm', who->user, &key);
+    int64_t *last = tarn_map_find(lasts, who->user);
+    if (last == NULL) {
+        bool found;
+        last = tarn_arena_alloc(arena, sizeof *last);
+        *last = INT64_MIN;
+        TARN_TRY(find_number(table, &key, &found, last));
+        tarn_map_set(lasts, who->user, last);
+    }
+    *last = TARN_MAX(*last, who->identifier);
+    tarn_key_add_i64(&value, *last);
+    put(batch, table, &key, &value);
+    return TARN_OK;
+}
+
+struct tarn_status *tarn_table__receipts_forget(struct tarn_table *table, int64_t earliest)
+{
+    int64_t before_ms = tarn_clock_wall_ms() - table->env->receipts_retain_ms, horizon = 0;
+    TARN_OWN(tarn_state_batch_drop) struct tarn_state_batch *batch = tarn_state_batch_new();
+    TARN_OWN(tarn_map_drop) struct tarn_map *lasts = tarn_map_new();
+    TARN_OWN(tarn_arena_drop) struct tarn_arena *arena = tarn_arena_new();
+    TARN_OWN(tarn_buf_drop) struct tarn_buf prefix = {0};
+    TARN_OWN(tarn_buf_drop) struct tarn_buf user = {0};
+    tagged_key(table, 'o', &prefix);
+    TARN_OWN(tarn_state_iterator_drop)
+    struct tarn_state_iterator *it =
+        tarn_state_iterator_new(table->env->state, TARN_FAMILY_RECEIPTS, tarn_buf_slice(&prefix));
+    struct tarn_slice key, value;
+    for (size_t n = 0; tarn_state_iterator_next(it, &key, &value); n++) {
+        struct tarn_slice rest = behind(key, prefix.size), time = value;
+        TARN_OWN(tarn_buf_drop) struct tarn_buf landed = {0};
+        struct tarn_identity who;
+        int64_t snapshot_id, time_ms;
+        if (!tarn_key_take_i64(&rest, &snapshot_id) || !tarn_key_take_i64(&time, &time_ms))
+            return damaged(table);
+        /* Those of one snapshot go together: the horizon lies between snapshots. */
+        if (snapshot_id >= earliest || time_ms >= before_ms ||
+            (n >= FORGET_BATCH_RECEIPTS && snapshot_id >= horizon))
+            break;
+        tagged_key(table, 'r', &landed);
+        tarn_buf_add_slice(&landed, rest);
+        if (!take_identity(&rest, &user, &who))
+            return damaged(table);
+        if (who.identifier != TARN_COMMIT_IDENTIFIER_BATCH)
+            TARN_TRY(keep_last(table, batch, lasts, &who, arena));
+        tarn_state_batch_remove(batch, table->env->state, TARN_FAMILY_RECEIPTS, key);
+        tarn_state_batch_remove(batch, table->env->state, TARN_FAMILY_RECEIPTS,
+                                tarn_buf_slice(&landed));
+        horizon = snapshot_id + 1;
+    }
+    TARN_TRY(tarn_state_iterator_error(it));
+    if (horizon == 0)
+        return TARN_OK;
+    int64_t known;
+    TARN_TRY(tarn_table__horizon(table, &known));
+    put_horizon(batch, table, TARN_MAX(known == INT64_MAX ? earliest : known, horizon));
+    return tarn_state_write(table->env->state, batch, false);
 }

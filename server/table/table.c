@@ -19,10 +19,17 @@ struct tarn_status *tarn_table_open(struct tarn_op *op, const struct tarn_table_
     pthread_mutex_init(&table->index_lock, NULL);
     table->pages = tarn_table__pages_new();
     pthread_rwlock_init(&table->place, NULL);
-    table->pending_last = &table->pending_first;
+    pthread_condattr_t attributes;
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&table->news, &attributes);
+    pthread_condattr_destroy(&attributes);
+    table->queue_last = &table->queue_first;
+    table->put_begun_ms = INT64_MIN / 2;
     table->mailbox = tarn_mailbox_new(env->exec, name);
     TARN_TRY(
         tarn_table__refresh(op, table)); /* nobody else has it yet: as good as in its mailbox */
+    table->opened_id = table->head->id;
     *out = tarn_move(table);
     return TARN_OK;
 }
@@ -42,12 +49,12 @@ void tarn_table_unref(struct tarn_table *table)
     tarn_table__sequences_end(table);
     tarn_table__index_files_end(table);
     tarn_head_free(table->head);
-    tarn_buf_drop(&table->attempt.json);
     tarn_table_view_unref(table->view == NULL ? NULL : &table->view->view);
     tarn_table__pages_free(table->pages);
     pthread_mutex_destroy(&table->index_lock);
     pthread_rwlock_destroy(&table->place);
     pthread_mutex_destroy(&table->sequence_lock);
+    pthread_cond_destroy(&table->news);
     pthread_mutex_destroy(&table->lock);
     tarn_arena_free(table->names);
     free(table);
@@ -76,11 +83,34 @@ const char *tarn_table_name(const struct tarn_table *table)
 
 /* --- views --- */
 
+/* A schema and its options, which many views share. */
+struct schema_box {
+    atomic_int ref_count;
+    struct tarn_arena *arena;
+    struct tarn_schema schema;
+    struct tarn_options options;
+};
+
+static void schema_box_unref(struct schema_box *box)
+{
+    if (box == NULL || atomic_fetch_sub(&box->ref_count, 1) != 1)
+        return;
+    tarn_arena_free(box->arena);
+    free(box);
+}
+
+static void schema_box_drop(struct schema_box **box)
+{
+    schema_box_unref(*box);
+    *box = NULL;
+}
+
 void tarn_table_view_unref(const struct tarn_table_view *view)
 {
     struct view_box *box = (struct view_box *)(uintptr_t)view;
     if (box == NULL || atomic_fetch_sub(&box->ref_count, 1) != 1)
         return;
+    schema_box_unref(box->schema);
     tarn_arena_free(box->arena);
     free(box);
 }
@@ -97,27 +127,44 @@ static void view_box_drop(struct view_box **box)
     *box = NULL;
 }
 
-/* Fills what the view says of schema and options: of the newest schema file. */
-static struct tarn_status *fill_schema(struct tarn_op *op, struct tarn_table *table,
-                                       struct view_box *box)
+/* A reference to the newest schema; look: whether there is a newer one than that of the present view. */
+static struct tarn_status *find_schema(struct tarn_op *op, struct tarn_table *table, bool look,
+                                       struct schema_box **out)
 {
-    int64_t known = table->view == NULL ? -1 : table->view->view.schema.id;
-    int64_t id;
-    TARN_TRY(tarn_table__latest_schema_id(op, table, known, &id));
+    struct schema_box *known = table->view == NULL ? NULL : table->view->schema;
+    int64_t id = known == NULL ? -1 : known->schema.id;
+    if (look || known == NULL) {
+        TARN_TRY(tarn_table__latest_schema_id(op, table, id, &id));
+        table->schema_looked_ms = tarn_clock_mono_ms();
+    }
+    if (known != NULL && id == known->schema.id) {
+        atomic_fetch_add(&known->ref_count, 1);
+        *out = known;
+        return TARN_OK;
+    }
+    TARN_OWN(schema_box_drop) struct schema_box *box = tarn_calloc(1, sizeof *box);
+    atomic_init(&box->ref_count, 1);
+    box->arena = tarn_arena_new();
     bool found;
-    TARN_TRY(tarn_table__read_schema(op, table, id, box->arena, &found, &box->view.schema));
+    TARN_TRY(tarn_table__read_schema(op, table, id, box->arena, &found, &box->schema));
     if (!found) /* the folder was removed or rewritten below us: look at it anew */
         return tarn_status_new(TARN_TABLE_NOT_FOUND, "table %s: schema %" PRId64 " is gone from %s",
                                table->name, id, table->path);
-    return tarn_options_parse(&box->view.schema, box->arena, &box->view.options);
+    TARN_TRY(tarn_options_parse(&box->schema, box->arena, &box->options));
+    *out = tarn_move(box);
+    return TARN_OK;
 }
 
-static struct tarn_status *publish(struct tarn_op *op, struct tarn_table *table, int64_t earliest)
+/* looked: the head is what the folder says now. */
+static struct tarn_status *publish(struct tarn_op *op, struct tarn_table *table, int64_t earliest,
+                                   bool looked, bool look_schema)
 {
     TARN_OWN(view_box_drop) struct view_box *box = tarn_calloc(1, sizeof *box);
     atomic_init(&box->ref_count, 1);
     box->arena = tarn_arena_new();
-    TARN_TRY(fill_schema(op, table, box));
+    TARN_TRY(find_schema(op, table, look_schema, &box->schema));
+    box->view.schema = box->schema->schema;
+    box->view.options = box->schema->options;
     box->view.earliest_id = earliest;
     if (table->head->id != 0) {
         box->view.has_snapshot = true;
@@ -127,16 +174,42 @@ static struct tarn_status *publish(struct tarn_op *op, struct tarn_table *table,
     pthread_mutex_lock(&table->lock);
     struct view_box *old = table->view;
     table->view = tarn_move(box);
-    table->looked_ms = tarn_clock_mono_ms();
+    if (looked)
+        table->looked_ms = tarn_clock_mono_ms();
     pthread_mutex_unlock(&table->lock);
     tarn_table_view_unref(old == NULL ? NULL : &old->view);
     return TARN_OK;
 }
 
-struct tarn_status *tarn_table__publish_view(struct tarn_op *op, struct tarn_table *table)
+static int64_t earliest_id(const struct tarn_table *table)
 {
     int64_t earliest = table->view->view.earliest_id;
-    return publish(op, table, earliest != 0 ? earliest : table->head->id);
+    return earliest != 0 ? earliest : table->head->id;
+}
+
+struct tarn_status *tarn_table__publish_view(struct tarn_op *op, struct tarn_table *table)
+{
+    return publish(op, table, earliest_id(table), false, false);
+}
+
+struct tarn_status *tarn_table__look_schema(struct tarn_op *op, struct tarn_table *table)
+{
+    bool next;
+    int64_t id = table->view->view.schema.id;
+    TARN_TRY(tarn_store_stat(table->env->store, op,
+                             tarn_table__key(op, table, "schema/schema-%" PRId64, id + 1), &next,
+                             NULL));
+    table->schema_looked_ms = tarn_clock_mono_ms();
+    return next ? publish(op, table, earliest_id(table), false, true) : TARN_OK;
+}
+
+const struct tarn_table_view *tarn_table__view_ref(struct tarn_table *table)
+{
+    pthread_mutex_lock(&table->lock);
+    const struct tarn_table_view *view = &table->view->view;
+    atomic_fetch_add(&table->view->ref_count, 1);
+    pthread_mutex_unlock(&table->lock);
+    return view;
 }
 
 /* --- the look --- */
@@ -181,6 +254,7 @@ static struct tarn_status *learn(struct tarn_op *op, struct tarn_table *table)
 {
     struct tarn_range range;
     TARN_TRY(tarn_table__find_range(op, table, &range));
+    TARN_TRY(tarn_table__horizon_rise(table, range));
     TARN_TRY(tarn_table__index_catch_up(op, table, range));
     if (range.earliest > 1)
         TARN_TRY(tarn_table__index_forget_below(op, table, range.earliest));
@@ -195,7 +269,10 @@ static struct tarn_status *learn(struct tarn_op *op, struct tarn_table *table)
     bool news = old == NULL || old->id != head->id || !tarn_slice_equal(old->json, head->json);
     table->head = tarn_move(head);
     tarn_head_free(old);
-    TARN_TRY(publish(op, table, range.earliest));
+    table->slot_filled |= table->view != NULL && table->head->id > table->opened_id;
+    TARN_TRY(publish(op, table, range.earliest, true, true));
+    if (range.earliest > 1)
+        TARN_TRY(tarn_table__receipts_forget(table, range.earliest));
     if (news && range.latest != 0 && table->env->committed != NULL)
         table->env->committed(table->env->committed_arg, table, range.latest);
     return TARN_OK;
@@ -245,10 +322,7 @@ struct tarn_status *tarn_table_look(struct tarn_op *op, struct tarn_table *table
         if (job.status != TARN_OK)
             return job.status;
     }
-    pthread_mutex_lock(&table->lock);
-    atomic_fetch_add(&table->view->ref_count, 1);
-    *out = &table->view->view;
-    pthread_mutex_unlock(&table->lock);
+    *out = tarn_table__view_ref(table);
     return TARN_OK;
 }
 
@@ -284,6 +358,7 @@ static void run_move(void *arg)
 {
     struct end_job *job = arg;
     struct tarn_table *table = job->table;
+    tarn_table__hint_wait(table);
     job->status = tarn_store_move_folder(table->env->store, job->op, table->path, job->path);
     if (job->status != TARN_OK)
         return;
@@ -379,7 +454,7 @@ static struct tarn_status *put_schema(struct schema_job *job)
         return tarn_status_new(TARN_SCHEMA_CONFLICT,
                                "another writer made schema %" PRId64 " of table %s first",
                                job->next->id, table->name);
-    return tarn_table__publish_view(job->op, table);
+    return tarn_table__look_schema(job->op, table);
 }
 
 static void run_put_schema(void *arg)

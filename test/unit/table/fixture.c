@@ -15,6 +15,7 @@ static void open_all(struct fixture *f)
                                      .state = f->state,
                                      .exec = f->exec,
                                      .foreign_check_ms = 0,
+                                     .receipts_retain_ms = INT64_C(30) * 86400 * 1000,
                                      .commit_retries = 10};
     expect_ok(tarn_table_open(f->t->op, &f->env, "db.db/t", "11111111-2222-3333-4444-555555555555",
                               "db.t", &f->table));

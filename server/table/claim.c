@@ -1,0 +1,282 @@
+#include "table/commit_internal.h"
+
+#include <time.h>
+
+/*
+ * The claim: step 6. A snapshot is put if absent on top of a ground (snapshot N-1) that was seen since the attempt began.
+ *
+ *   ground seen lately? --no--> look --gone--> TAKEN
+ *        |                       |
+ *        +--------- put until known ----exists----> read back: ours? MADE : TAKEN
+ *                     |      |
+ *                  created   time is over -> UNKNOWN: kept open, settled before anything else is put (I5)
+ *                     |
+ *            took long? look again --gone--> taken back, unless another stands on it
+ */
+
+static const char *snapshot_key(struct tarn_op *op, struct tarn_table *table, int64_t id)
+{
+    return tarn_table__key(op, table, "snapshot/snapshot-%" PRId64, id);
+}
+
+struct tarn_status *tarn_table__check_ground(struct tarn_op *op, struct tarn_table *table,
+                                             int64_t ground_id, struct tarn_slice ground_json,
+                                             bool *stands)
+{
+    *stands = true;
+    if (ground_id == 0)
+        return TARN_OK;
+    TARN_OWN(tarn_buf_drop) struct tarn_buf bytes = {0};
+    bool found;
+    TARN_TRY(
+        tarn_store_find(table->env->store, op, snapshot_key(op, table, ground_id), &found, &bytes));
+    *stands = found && tarn_slice_equal(tarn_buf_slice(&bytes), ground_json);
+    return TARN_OK;
+}
+
+/* Is what lies at N the bytes of this attempt? */
+static struct tarn_status *read_back(struct tarn_op *op, const struct tarn_put *put, bool *found,
+                                     bool *ours)
+{
+    TARN_OWN(tarn_buf_drop) struct tarn_buf bytes = {0};
+    *ours = false;
+    TARN_TRY(tarn_store_find(put->table->env->store, op, snapshot_key(op, put->table, put->id),
+                             found, &bytes));
+    *ours = *found && tarn_slice_equal(tarn_buf_slice(&bytes), put->json);
+    return TARN_OK;
+}
+
+/* Failures that the store promises to have come before any effect. Whatever else a put fails with may have
+ * come after it. */
+static bool is_definite(const struct tarn_status *s)
+{
+    switch (tarn_status_reason(s)) {
+    case TARN_STORE_DENIED:
+    case TARN_DISK_FULL:
+    case TARN_PATH_INVALID:
+    case TARN_OBJECT_NOT_FOUND: /* the folder is gone */
+        return true;
+    default:
+        return false;
+    }
+}
+
+static void pause_ms(int64_t ms)
+{
+    struct timespec t = {ms / 1000, (ms % 1000) * 1000000};
+    nanosleep(&t, NULL);
+}
+
+/* Puts the same bytes until the store says created or exists, or TARN_SETTLE_MS is over. Absent proves nothing (I4).
+ * fresh: nothing was put for this attempt before, so a failure before any effect is a failure. */
+static struct tarn_status *put_until_known(struct tarn_op *op, struct tarn_put *put, bool fresh)
+{
+    int64_t give_up = tarn_clock_mono_ms() + TARN_SETTLE_MS;
+    const char *key = snapshot_key(op, put->table, put->id);
+    for (int64_t wait = 10;; wait = TARN_MIN(wait * 2, (int64_t)1000)) {
+        bool created, found = false, ours = false;
+        struct tarn_status *s =
+            tarn_store_put_if_absent(put->table->env->store, op, key, put->json, &created);
+        if (s == TARN_OK && created) {
+            put->claim = TARN_CLAIM_MADE;
+            return TARN_OK;
+        }
+        if (s != TARN_OK && fresh && is_definite(s))
+            return s;
+        fresh = false; /* a later failure says nothing about this one */
+        tarn_log_status(op, TARN_WARN, "commit.put_unknown", s);
+        s = read_back(op, put, &found, &ours);
+        if (s == TARN_OK && found) {
+            put->claim = ours ? TARN_CLAIM_MADE : TARN_CLAIM_TAKEN;
+            return TARN_OK;
+        }
+        tarn_status_free(s);
+        if (tarn_clock_mono_ms() >= give_up) {
+            put->claim = TARN_CLAIM_UNKNOWN;
+            return TARN_OK;
+        }
+        pause_ms(wait);
+    }
+}
+
+/* Does snapshot N+1 stand on ours, or was it there before: of a history whose N is gone? */
+static struct tarn_status *is_followed(struct tarn_op *op, const struct tarn_put *put, bool *out)
+{
+    struct tarn_snapshot next;
+    struct tarn_slice json;
+    bool found;
+    *out = false;
+    TARN_TRY(
+        tarn_table__read_snapshot(op, put->table, put->id + 1, op->arena, &found, &json, &next));
+    if (!found)
+        return TARN_OK;
+    if (put->base_of_next.data == NULL) { /* ours names no manifest to know it by */
+        *out = next.time_ms >= put->time_ms;
+        return TARN_OK;
+    }
+    struct tarn_manifest_file *base;
+    size_t count;
+    TARN_TRY(tarn_table__read_list(op, put->table, next.base_list, op->arena, &base, &count));
+    for (size_t i = 0; i < count && !*out; i++)
+        *out = tarn_slice_equal(base[i].name, put->base_of_next);
+    return TARN_OK;
+}
+
+/* The put took long: N-1 may have been rolled back or expired away meanwhile. Nobody was told of N yet, so it
+ * is taken back, unless another writer already stands on it. */
+static struct tarn_status *look_back(struct tarn_op *op, struct tarn_put *put)
+{
+    struct tarn_table *table = put->table;
+    bool stands, followed;
+    TARN_TRY(tarn_table__check_ground(op, table, put->ground_id, put->ground_json, &stands));
+    if (stands)
+        return TARN_OK;
+    TARN_TRY(is_followed(op, put, &followed));
+    if (followed)
+        return TARN_OK;
+    TARN_TRY(tarn_store_remove(table->env->store, op, snapshot_key(op, table, put->id)));
+    put->claim = TARN_CLAIM_TAKEN;
+    put->taken_back = true;
+    tarn_log(op, TARN_WARN, "commit.taken_back", "table=%s snapshot=%" PRId64,
+             tarn_table_name(table), put->id);
+    return TARN_OK;
+}
+
+static bool seen_lately(const struct tarn_put *put)
+{
+    return tarn_clock_mono_ms() - put->ground_seen_ms <= TARN_CLAIM_AGE_MAX_MS;
+}
+
+static struct tarn_status *claim(struct tarn_op *op, struct tarn_put *put, bool fresh)
+{
+    if (fresh && !seen_lately(put)) { /* I3 */
+        int64_t begun = tarn_clock_mono_ms();
+        bool stands;
+        TARN_TRY(
+            tarn_table__check_ground(op, put->table, put->ground_id, put->ground_json, &stands));
+        put->ground_seen_ms = begun;
+        put->claim = TARN_CLAIM_TAKEN;
+        if (!stands)
+            return TARN_OK;
+    }
+    TARN_TRY(put_until_known(op, put, fresh));
+    if (put->claim != TARN_CLAIM_MADE || seen_lately(put))
+        return TARN_OK;
+    struct tarn_status *s = look_back(op, put);
+    if (s != TARN_OK) {
+        tarn_log_status(op, TARN_ERROR, "commit.look_back_failed", s);
+        put->claim = TARN_CLAIM_UNKNOWN;
+    }
+    return TARN_OK;
+}
+
+/* --- on a thread of the pool --- */
+
+static void run_put(void *arg)
+{
+    struct tarn_group *group = arg;
+    struct tarn_table *table = group->table;
+    TARN_OWN(tarn_op_fini) struct tarn_op op; /* the group's own is the mailbox's */
+    tarn_op_init(&op);
+    memcpy(op.request_id, group->op.request_id, sizeof op.request_id);
+    tarn_exec_wait_begin();
+    group->put.status = claim(&op, &group->put, true);
+    tarn_exec_wait_end();
+    pthread_mutex_lock(&table->lock);
+    group->put_done = true;
+    pthread_cond_broadcast(&table->news);
+    pthread_mutex_unlock(&table->lock); /* from here on the group may be gone */
+}
+
+void tarn_table__start_put(struct tarn_group *group, const struct tarn_head *ground)
+{
+    struct tarn_put *put = &group->put;
+    put->table = group->table;
+    put->id = group->next->id;
+    put->json = group->next->json;
+    put->ground_id = ground->id;
+    put->ground_json = tarn_arena_copy(group->op.arena, ground->json);
+    put->time_ms = group->next->snapshot.time_ms;
+    put->ground_seen_ms = group->ground_seen_ms;
+    put->status = TARN_OK;
+    group->put_done = false;
+    group->table->put_begun_ms = tarn_clock_mono_ms();
+    tarn_exec_post(group->table->env->exec, run_put, group);
+}
+
+/* --- unknown --- */
+
+static struct tarn_status *unknown_status(const struct tarn_group *group,
+                                          const struct tarn_request *r)
+{
+    return tarn_status_new(TARN_OUTCOME_UNKNOWN,
+                           "the store did not say whether snapshot %" PRId64
+                           " of table %s was made: ask for user %.*s, identifier %" PRId64,
+                           group->put.id, tarn_table_name(group->table),
+                           TARN_SLICE_ARG(r->commit->user), r->commit->identifier);
+}
+
+void tarn_table__keep_open(struct tarn_group *group)
+{
+    struct tarn_table *table = group->table;
+    tarn_assert(!table->attempt.open); /* I5 */
+    group->open_identities =
+        tarn_arena_calloc(group->op.arena, group->count + 1, sizeof *group->open_identities);
+    group->open_count = group->count;
+    for (size_t i = 0; i < group->count; i++) {
+        const struct tarn_request *r = group->members[i]->request;
+        group->open_identities[i] = (struct tarn_identity){
+            tarn_arena_copy(group->op.arena, r->commit->user), r->commit->identifier, r->content};
+    }
+    table->attempt = (struct tarn_attempt){true, group};
+    for (size_t i = 0; i < group->open_count; i++)
+        tarn_table__answer(table, group->members[i],
+                           unknown_status(group, group->members[i]->request), 0, false);
+    group->count = 0;
+}
+
+bool tarn_table__is_open(const struct tarn_table *table, const struct tarn_identity *who)
+{
+    const struct tarn_group *open = table->attempt.group;
+    for (size_t i = 0; open != NULL && i < open->open_count; i++) {
+        const struct tarn_identity *o = &open->open_identities[i];
+        if (o->identifier == who->identifier && tarn_slice_equal(o->user, who->user) &&
+            (who->content == 0 || o->content == who->content))
+            return true;
+    }
+    return false;
+}
+
+struct tarn_status *tarn_table__settle(struct tarn_op *op, struct tarn_table *table)
+{
+    struct tarn_group *open = table->attempt.group;
+    if (!table->attempt.open)
+        return TARN_OK;
+    tarn_exec_wait_begin();
+    struct tarn_status *s = claim(op, &open->put, false);
+    tarn_exec_wait_end();
+    if (s != TARN_OK)
+        return s;
+    if (open->put.claim == TARN_CLAIM_UNKNOWN)
+        return tarn_status_new(
+            TARN_STORE_UNAVAILABLE,
+            "table %s takes no commit before the store says what became of snapshot %" PRId64,
+            tarn_table_name(table), open->put.id);
+    bool landed = open->put.claim == TARN_CLAIM_MADE;
+    tarn_log(op, TARN_WARN, "commit.settled", "table=%s snapshot=%" PRId64 " landed=%d",
+             tarn_table_name(table), open->put.id, landed);
+    table->attempt = (struct tarn_attempt){false, NULL};
+    if (landed && open->merge_used)
+        tarn_table__merge_settle(op, table, true);
+    open->merge_used = open->merge_used && !landed;
+    if (!landed)
+        tarn_table__unprepare(open);
+    tarn_table__group_free(open);
+    return tarn_table__refresh(op, table);
+}
+
+void tarn_table__attempt_free(struct tarn_table *table)
+{
+    tarn_table__group_free(table->attempt.group);
+    table->attempt = (struct tarn_attempt){false, NULL};
+}

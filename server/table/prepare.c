@@ -1,0 +1,435 @@
+#include "table/commit_internal.h"
+
+/*
+ * From a group to a snapshot: check, which is exact, and prepare, which writes manifests. While another snapshot is being
+ * put, prepare comes first, on a guess that nobody will be refused; check then decides, and what it takes out is prepared
+ * again without it.
+ */
+
+/* --- check: steps 2 and 3 --- */
+
+static struct tarn_status *check_seen(struct tarn_table *table, const struct tarn_member *member,
+                                      int64_t *snapshot_id)
+{
+    const struct tarn_request *r = member->request;
+    const struct tarn_commit *commit = r->commit;
+    *snapshot_id = 0;
+    if (r->nameless)
+        return TARN_OK;
+    TARN_TRY(tarn_table__receipt_find(table, commit->user, commit->identifier, r->content,
+                                      member->kind, snapshot_id));
+    if (*snapshot_id != 0 || commit->identifier == TARN_COMMIT_IDENTIFIER_BATCH ||
+        r->result->append_snapshot_id != 0) /* its own append part is the last one */
+        return TARN_OK;
+    int64_t last;
+    TARN_TRY(tarn_table__last_identifier(table, commit->user, &last));
+    if (last == TARN_SNAPSHOT_NONE || commit->identifier >= last)
+        return TARN_OK;
+    return tarn_status_new(
+        TARN_COMMIT_IDENTIFIER_STALE,
+        "identifier %" PRId64 " of user %.*s never landed in table %s, but %" PRId64 " has",
+        commit->identifier, TARN_SLICE_ARG(commit->user), tarn_table_name(table), last);
+}
+
+static struct tarn_status *check_schemas(struct tarn_op *op, struct tarn_table *table,
+                                         const struct tarn_manifest_entry *entries, size_t count)
+{
+    int64_t last = -1;
+    for (size_t i = 0; i < count; i++)
+        last = TARN_MAX(last, entries[i].file.schema_id);
+    if (last >
+        table->view->view.schema.id) /* another writer may have made it since the last look */
+        TARN_TRY(tarn_table__look_schema(op, table));
+    for (size_t i = 0; i < count; i++)
+        if (entries[i].file.schema_id > table->view->view.schema.id)
+            return tarn_status_new(TARN_INVALID_ARGUMENT,
+                                   "file %.*s was written under schema %" PRId64
+                                   ", which table %s doesn't have",
+                                   TARN_SLICE_ARG(entries[i].file.name), entries[i].file.schema_id,
+                                   tarn_table_name(table));
+    return TARN_OK;
+}
+
+static struct tarn_manifest_entry *copy_entries(struct tarn_arena *arena,
+                                                const struct tarn_manifest_entry *entries,
+                                                size_t count)
+{
+    struct tarn_manifest_entry *copy = tarn_arena_calloc(arena, count + 1, sizeof *copy);
+    if (count > 0)
+        memcpy(copy, entries, count * sizeof *copy);
+    return copy;
+}
+
+/* What is left of a member's part, or why it can't be. *nothing: a dynamic overwrite of no partition. */
+static struct tarn_status *check_part(struct tarn_group *group, const struct tarn_member *member,
+                                      struct tarn_commit_part *part, bool *nothing)
+{
+    struct tarn_op *op = &group->op;
+    struct tarn_table *table = group->table;
+    const struct tarn_commit *commit = member->request->commit;
+    struct tarn_resolved resolved = {.part = *member->part};
+    TARN_TRY(check_schemas(op, table, member->part->entries, member->part->count));
+    if (member->request->missing != TARN_OK)
+        return tarn_status_copy(member->request->missing);
+    if (commit->overwrite != TARN_OVERWRITE_NONE && member->kind != TARN_COMMIT_COMPACT)
+        TARN_TRY(tarn_table__resolve_overwrite(op, table, table->head, commit, &resolved));
+    *nothing = resolved.nothing;
+    if (*nothing)
+        return TARN_OK;
+    *part = resolved.part;
+    struct tarn_candidate candidate = {.kind = member->kind,
+                                       .user = commit->user,
+                                       .entries =
+                                           copy_entries(op->arena, part->entries, part->count),
+                                       .count = part->count,
+                                       .known_count = resolved.known_count,
+                                       .index = part->index,
+                                       .index_count = part->index_count,
+                                       .base_snapshot_id = commit->base_snapshot_id};
+    TARN_TRY(tarn_table__check_conflicts(op, table, table->head, &candidate));
+    part->entries = candidate.entries;
+    part->count = candidate.count;
+    int64_t overlaps = 0;
+    TARN_TRY(tarn_table__check_sequences(op, table, group->highest, part->entries, part->count,
+                                         &overlaps));
+    member->request->result->sequence_overlap_count += overlaps;
+    return TARN_OK;
+}
+
+/* *keep false: the member was answered. */
+static void check_member(struct tarn_group *group, struct tarn_member *member,
+                         struct tarn_commit_part *part, bool *keep)
+{
+    int64_t snapshot_id;
+    bool nothing = false;
+    struct tarn_status *s = check_seen(group->table, member, &snapshot_id);
+    if (s == TARN_OK && snapshot_id != 0) {
+        *keep = false;
+        tarn_table__answer(group->table, member, TARN_OK, snapshot_id, true);
+        return;
+    }
+    if (member == &member->request->append)
+        member->request->result->sequence_overlap_count = 0;
+    if (s == TARN_OK)
+        s = check_part(group, member, part, &nothing);
+    *keep = s == TARN_OK && !nothing;
+    if (*keep)
+        return;
+    tarn_table__refused(&group->op, group->table, member->request, s);
+    tarn_table__answer(group->table, member, s, 0, false);
+}
+
+void tarn_table__check_group(struct tarn_group *group, bool *changed)
+{
+    size_t kept = 0;
+    *changed = false;
+    tarn_map_free(group->highest);
+    group->highest = tarn_map_new();
+    for (size_t i = 0; i < group->count; i++) {
+        struct tarn_member *member = group->members[i];
+        struct tarn_commit_part part;
+        bool keep;
+        check_member(group, member, &part, &keep);
+        *changed |= !keep || part.count != group->parts[i].count;
+        if (!keep)
+            continue;
+        group->members[kept] = member;
+        group->parts[kept++] = part;
+    }
+    group->count = kept;
+}
+
+/* --- prepare: step 5 --- */
+
+static int64_t record_count(const struct tarn_manifest_entry *entries, size_t count)
+{
+    int64_t sum = 0;
+    for (size_t i = 0; i < count; i++)
+        sum += entries[i].kind == TARN_ENTRY_ADD ? entries[i].file.row_count
+                                                 : -entries[i].file.row_count;
+    return sum;
+}
+
+/* The members' entries, one behind the other; a copy, since they get their stamps. An overwrite has no changelog:
+ * readers of one skip it (docs/format.md, "Snapshots"). */
+static void gather(struct tarn_group *group, struct tarn_manifest_entry **entries,
+                   struct tarn_index_change **index, size_t *index_count)
+{
+    size_t count = 0, changelog_count = 0, n = 0;
+    for (size_t i = 0; i < group->count; i++) {
+        count += group->parts[i].count;
+        changelog_count += group->parts[i].changelog_count;
+        n += group->parts[i].index_count;
+    }
+    struct tarn_arena *arena = group->op.arena;
+    struct tarn_manifest_entry *changelog =
+        tarn_arena_calloc(arena, changelog_count + 1, sizeof *changelog);
+    *entries = tarn_arena_calloc(arena, count + 1, sizeof **entries);
+    *index = tarn_arena_calloc(arena, n + 1, sizeof **index);
+    group->delta = (struct tarn_delta){.entries = *entries, .changelog = changelog};
+    *index_count = 0;
+    for (size_t i = 0; i < group->count; i++) {
+        const struct tarn_commit_part *p = &group->parts[i];
+        if (p->count > 0)
+            memcpy(*entries + group->delta.count, p->entries, p->count * sizeof **entries);
+        if (p->changelog_count > 0 && group->kind != TARN_COMMIT_OVERWRITE)
+            memcpy(changelog + group->delta.changelog_count, p->changelog,
+                   p->changelog_count * sizeof *changelog);
+        if (p->index_count > 0)
+            memcpy(*index + *index_count, p->index, p->index_count * sizeof **index);
+        group->delta.count += p->count;
+        group->delta.changelog_count +=
+            group->kind != TARN_COMMIT_OVERWRITE ? p->changelog_count : 0;
+        *index_count += p->index_count;
+    }
+}
+
+/* Statistics are of the schema they were made under; a later schema drops them. */
+static struct tarn_slice statistics_of(const struct tarn_group *group,
+                                       const struct tarn_head *ground)
+{
+    if (group->kind == TARN_COMMIT_ANALYZE)
+        return group->members[0]->request->commit->statistics;
+    bool fit = ground->id != 0 && ground->snapshot.schema_id == group->table->view->view.schema.id;
+    return fit ? ground->snapshot.statistics : tarn_slice_str(NULL);
+}
+
+/* What all members say, or nothing. */
+static struct tarn_slice operation_of(const struct tarn_group *group)
+{
+    if (group->count == 0)
+        return tarn_slice_str(NULL);
+    struct tarn_slice operation = group->members[0]->request->commit->operation;
+    for (size_t i = 1; i < group->count; i++)
+        if (!tarn_slice_equal(operation, group->members[i]->request->commit->operation))
+            return tarn_slice_str(NULL);
+    return operation.size == 0 ? tarn_slice_str(NULL) : operation;
+}
+
+static int64_t watermark_of(const struct tarn_group *group, const struct tarn_head *ground)
+{
+    int64_t watermark = ground->id == 0 ? TARN_SNAPSHOT_NONE : ground->snapshot.watermark;
+    for (size_t i = 0; i < group->count; i++) /* none is the smallest number */
+        watermark = TARN_MAX(watermark, group->members[i]->request->commit->watermark);
+    return watermark;
+}
+
+static void fill_snapshot(struct tarn_group *group, const struct tarn_head *ground,
+                          struct tarn_snapshot *s)
+{
+    const struct tarn_snapshot *last = &ground->snapshot;
+    const struct tarn_delta *delta = &group->delta;
+    bool first = ground->id == 0;
+    int64_t total =
+        first || last->total_record_count == TARN_SNAPSHOT_NONE ? 0 : last->total_record_count;
+    char uuid[TARN_UUID_SIZE];
+    tarn_uuid_random(uuid);
+    *s = (struct tarn_snapshot){
+        .version = 3,
+        .uuid = tarn_arena_copy(group->op.arena, tarn_slice_str(uuid)),
+        .id = ground->id + 1,
+        .schema_id = group->table->view->view.schema.id,
+        .index_manifest = first ? tarn_slice_str(NULL) : last->index_manifest,
+        .writer_version = tarn_slice_str("tarn-" TARN_VERSION),
+        .kind = group->kind,
+        .time_ms = tarn_clock_wall_ms(),
+        .delta_record_count = record_count(delta->entries, delta->count),
+        .changelog_record_count = TARN_SNAPSHOT_NONE,
+        .changelog_list_size = TARN_SNAPSHOT_NONE,
+        .watermark = watermark_of(group, ground),
+        .statistics = statistics_of(group, ground),
+        .operation = operation_of(group),
+        .next_row_id = first || last->next_row_id == TARN_SNAPSHOT_NONE ? 0 : last->next_row_id};
+    s->total_record_count = total + s->delta_record_count;
+    tarn_table__sign(group, s);
+}
+
+static struct tarn_slice keep(struct tarn_arena *arena, struct tarn_slice s)
+{
+    return s.data == NULL ? s : tarn_arena_copy(arena, s);
+}
+
+static struct tarn_stats keep_stats(struct tarn_arena *arena, const struct tarn_stats *in)
+{
+    struct tarn_stats out = *in;
+    int64_t *counts = tarn_arena_calloc(arena, in->count + 1, sizeof *counts);
+    if (in->count > 0)
+        memcpy(counts, in->null_counts, in->count * sizeof *counts);
+    out.min = keep(arena, in->min);
+    out.max = keep(arena, in->max);
+    out.null_counts = counts;
+    return out;
+}
+
+/* The head that the snapshot will be: its manifests need not be read again. */
+static struct tarn_status *make_head(struct tarn_group *group, const struct tarn_snapshot *snapshot,
+                                     const struct tarn_manifest_file *base, size_t base_count,
+                                     const struct tarn_manifest_file *delta, size_t delta_count)
+{
+    TARN_OWN(tarn_buf_drop) struct tarn_buf json = {0};
+    TARN_OWN(tarn_head_drop) struct tarn_head *head = tarn_calloc(1, sizeof *head);
+    tarn_snapshot_encode(snapshot, &json);
+    head->arena = tarn_arena_new();
+    head->id = snapshot->id;
+    head->json = tarn_arena_copy(head->arena, tarn_buf_slice(&json));
+    TARN_TRY(tarn_snapshot_decode(head->json, head->arena, &head->snapshot));
+    head->manifest_count = base_count + delta_count;
+    head->manifests =
+        tarn_arena_calloc(head->arena, head->manifest_count + 1, sizeof *head->manifests);
+    for (size_t i = 0; i < head->manifest_count; i++) {
+        const struct tarn_manifest_file *from = i < base_count ? &base[i] : &delta[i - base_count];
+        head->manifests[i] = *from;
+        head->manifests[i].name = keep(head->arena, from->name);
+        head->manifests[i].partition_stats = keep_stats(head->arena, &from->partition_stats);
+    }
+    head->manifests_known = true;
+    group->next = tarn_move(head);
+    return TARN_OK;
+}
+
+static struct tarn_status *encode_changelog(struct tarn_group *group,
+                                            struct tarn_snapshot *snapshot)
+{
+    const struct tarn_delta *delta = &group->delta;
+    struct tarn_manifest_file *files;
+    size_t count;
+    if (delta->changelog_count == 0)
+        return TARN_OK;
+    TARN_TRY(tarn_table__encode_manifests(&group->op, group->table, delta->changelog,
+                                          delta->changelog_count, &files, &count, &group->objects));
+    snapshot->changelog_record_count = record_count(delta->changelog, delta->changelog_count);
+    return tarn_table__encode_list(&group->op, group->table, files, count,
+                                   &snapshot->changelog_list, &snapshot->changelog_list_size,
+                                   &group->objects);
+}
+
+static struct tarn_status *encode_all(struct tarn_group *group, struct tarn_head *ground)
+{
+    struct tarn_op *op = &group->op;
+    struct tarn_table *table = group->table;
+    struct tarn_manifest_entry *entries;
+    struct tarn_index_change *index;
+    struct tarn_manifest_file *delta;
+    size_t index_count, delta_count, base_count = ground->manifest_count;
+    struct tarn_snapshot s;
+    gather(group, &entries, &index, &index_count);
+    fill_snapshot(group, ground, &s);
+    TARN_TRY(tarn_table__stamp(op, table, ground->id == 0 ? NULL : &ground->snapshot, &s, entries,
+                               group->delta.count));
+    struct tarn_manifest_file *base = tarn_arena_calloc(op->arena, base_count + 1, sizeof *base);
+    if (base_count > 0)
+        memcpy(base, ground->manifests, base_count * sizeof *base);
+    tarn_table__merge_apply(op, table, base, &base_count, &group->merge_used);
+    TARN_TRY(tarn_table__encode_list(op, table, base, base_count, &s.base_list, &s.base_list_size,
+                                     &group->objects));
+    TARN_TRY(tarn_table__encode_manifests(op, table, entries, group->delta.count, &delta,
+                                          &delta_count, &group->objects));
+    TARN_TRY(tarn_table__encode_list(op, table, delta, delta_count, &s.delta_list,
+                                     &s.delta_list_size, &group->objects));
+    TARN_TRY(encode_changelog(group, &s));
+    if (index_count > 0)
+        TARN_TRY(tarn_table__combine_indexes(op, table, s.index_manifest, index, index_count,
+                                             &group->objects, &s.index_manifest));
+    group->put.base_of_next =
+        delta_count > 0 ? keep(op->arena, delta[0].name) : tarn_slice_str(NULL);
+    group->user = s.commit_user;
+    group->identifier = s.commit_identifier;
+    group->record_count = s.delta_record_count;
+    return make_head(group, &s, base, base_count, delta, delta_count);
+}
+
+/* --- the look at N-1, beside the writes --- */
+
+struct look {
+    struct tarn_op op;
+    struct tarn_table *table;
+    const struct tarn_head *ground;
+    struct tarn_status *status;
+    struct tarn_gate *done;
+    int64_t begun_ms;
+    bool stands;
+};
+
+static void run_look(void *arg)
+{
+    struct look *look = arg;
+    look->begun_ms = tarn_clock_mono_ms();
+    look->status = tarn_table__check_ground(&look->op, look->table, look->ground->id,
+                                            look->ground->json, &look->stands);
+    tarn_gate_open(look->done);
+}
+
+/* Both at once: a remote store answers each after a round trip. A look that failed or found something else is left to
+ * the claim, which looks again. */
+static struct tarn_status *put_and_look(struct tarn_group *group, const struct tarn_head *ground)
+{
+    struct look look = {.table = group->table, .ground = ground, .done = tarn_gate_new()};
+    tarn_op_init(&look.op);
+    tarn_exec_post(group->table->env->exec, run_look, &look);
+    struct tarn_status *s = tarn_table__put_objects(&group->op, group->table, &group->objects);
+    tarn_gate_wait(look.done, NULL);
+    if (look.status == TARN_OK && look.stands)
+        group->ground_seen_ms = look.begun_ms;
+    tarn_status_free(look.status);
+    tarn_gate_free(look.done);
+    tarn_op_fini(&look.op);
+    return s;
+}
+
+struct tarn_status *tarn_table__prepare(struct tarn_group *group, struct tarn_head *ground)
+{
+    group->checked = false;
+    group->write_done = false;
+    TARN_TRY(tarn_table__head_manifests(&group->op, group->table, ground));
+    return encode_all(group, ground);
+}
+
+void tarn_table__write(struct tarn_group *group, const struct tarn_head *look)
+{
+    struct tarn_table *table = group->table;
+    tarn_exec_wait_begin();
+    struct tarn_status *s = look != NULL && look->id != 0
+                                ? put_and_look(group, look)
+                                : tarn_table__put_objects(&group->op, table, &group->objects);
+    tarn_exec_wait_end();
+    pthread_mutex_lock(&table->lock);
+    group->write_status = s;
+    group->write_done = true;
+    pthread_cond_broadcast(&table->news);
+    pthread_mutex_unlock(&table->lock);
+}
+
+static void run_write(void *arg)
+{
+    tarn_table__write(arg, NULL);
+}
+
+/* The group's op is the thread's until it is done. */
+void tarn_table__start_write(struct tarn_group *group)
+{
+    tarn_exec_post(group->table->env->exec, run_write, group);
+}
+
+void tarn_table__wait(struct tarn_group *group, const bool *done)
+{
+    struct tarn_table *table = group->table;
+    tarn_exec_wait_begin();
+    pthread_mutex_lock(&table->lock);
+    while (!*done)
+        pthread_cond_wait(&table->news, &table->lock);
+    pthread_mutex_unlock(&table->lock);
+    tarn_exec_wait_end();
+}
+
+void tarn_table__unprepare(struct tarn_group *group)
+{
+    if (!group->put.taken_back) /* a put that is still under way somewhere may bring it back */
+        tarn_table__remove_objects(&group->op, group->table, &group->objects);
+    group->objects = (struct tarn_objects){0};
+    if (group->merge_used)
+        tarn_table__merge_settle(&group->op, group->table, false);
+    group->merge_used = false;
+    tarn_head_free(group->next);
+    group->next = NULL;
+    group->ground_seen_ms = TARN_NEVER_MS;
+}
