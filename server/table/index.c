@@ -8,10 +8,11 @@
  * The file index: which entries are live, which were removed and by which snapshot, and what each snapshot changed.
  *
  *   LIVE      uuid | partition | bucket | level | made | name | hash of identity -> added_by | entry without statistics
- *   STATS     the LIVE key | added_by                                        -> entry with statistics
+ *   STATS     the LIVE key                                                   -> entry with statistics
  *   NAMES     uuid | partition | bucket | level | name | hash of identity    -> made
- *   REMOVED   uuid | partition | bucket | removed_by | level | made | name | hash | added_by -> as LIVE
- *   CHANGES   uuid | snapshot | 'a', 'c' or 'r' | the LIVE key's rest [| added_by]  -> as LIVE, changelog with statistics
+ *   REMOVED   uuid | partition | bucket | removed_by | level | made | name | hash | added_by
+ *                                                       -> added_by | entry with statistics
+ *   CHANGES   uuid | snapshot | 'a', 'c' or 'r' | the LIVE key's rest [| added_by]  -> as REMOVED
  *   SNAPSHOTS uuid | 's' | id -> the snapshot's JSON;  uuid | 'h' -> id and hash of the newest indexed one, layout
  *   RECEIPTS  receipts.c
  *   SEQUENCES uuid | partition | bucket -> next number
@@ -19,7 +20,8 @@
  *
  * `made` is the file's creation time: files that were written together lie together, in order of keys or of arrival,
  * so that what is known of a stretch of them rules out many at once. Who has only a name finds it through NAMES.
- * A plan at snapshot N is: LIVE with added_by <= N, and REMOVED with removed_by > N and added_by <= N.
+ * STATS has what LIVE has, in the same order, so that who wants both walks them in step; what is removed takes its
+ * statistics along. A plan at snapshot N is: LIVE with added_by <= N, and REMOVED with removed_by > N and added_by <= N.
  */
 
 /* --- keys --- */
@@ -69,13 +71,6 @@ void tarn_table__name_key(const char *uuid, const struct tarn_manifest_entry *en
     tarn_table__bucket_prefix(uuid, entry->partition, &entry->bucket, key);
     tarn_key_add_i64(key, entry->file.level);
     add_identity(entry, key);
-}
-
-void tarn_table__stats_key(const char *uuid, const struct tarn_manifest_entry *entry,
-                           int64_t added_by, struct tarn_buf *key)
-{
-    tarn_table__live_key(uuid, entry, key);
-    tarn_key_add_i64(key, added_by);
 }
 
 static void removed_key(const char *uuid, const struct tarn_manifest_entry *entry,
@@ -235,7 +230,7 @@ struct tarn_status *tarn_table__stats_find(struct tarn_table *table, const struc
 {
     TARN_OWN(tarn_buf_drop) struct tarn_buf key = {0};
     TARN_OWN(tarn_buf_drop) struct tarn_buf value = {0};
-    tarn_table__stats_key(table->uuid, &live->entry, live->added_by, &key);
+    tarn_table__live_key(table->uuid, &live->entry, &key);
     bool found;
     TARN_TRY(
         tarn_state_get(table->env->state, TARN_FAMILY_STATS, tarn_buf_slice(&key), &found, &value));
@@ -286,6 +281,7 @@ struct tarn_index_batch {
     struct tarn_map *touched; /* NAMES key -> struct touched */
     struct live_change *changes;
     size_t change_count, change_capacity, entry_count;
+    int64_t snapshot_id; /* whose delta this is; 0: none */
     struct tarn_arena *arena;
 };
 
@@ -343,6 +339,12 @@ static void note_change(struct tarn_index_batch *b, struct tarn_slice live_key, 
         (struct live_change){tarn_arena_copy(b->arena, live_key), count};
 }
 
+static void full_value(int64_t added_by, struct tarn_slice packed, struct tarn_buf *value)
+{
+    tarn_key_add_i64(value, added_by);
+    tarn_buf_add_slice(value, packed);
+}
+
 static void batch_add(struct tarn_index_batch *b, const struct tarn_manifest_entry *entry,
                       int64_t added_by)
 {
@@ -363,9 +365,10 @@ static void batch_add(struct tarn_index_batch *b, const struct tarn_manifest_ent
     touch(b, tarn_buf_slice(&name), (struct touched){true, added_by, entry->file.creation_time_ms});
     put(b, TARN_FAMILY_LIVE, &key, &value);
     put(b, TARN_FAMILY_NAMES, &name, &made);
-    put(b, TARN_FAMILY_CHANGES, &change, &value);
-    tarn_key_add_i64(&key, added_by);
     put(b, TARN_FAMILY_STATS, &key, &full);
+    tarn_buf_clear(&value);
+    full_value(added_by, tarn_buf_slice(&full), &value);
+    put(b, TARN_FAMILY_CHANGES, &change, &value);
 }
 
 static struct tarn_status *find_live(struct tarn_index_batch *b,
@@ -380,6 +383,19 @@ static struct tarn_status *find_live(struct tarn_index_batch *b,
     out->entry.file.creation_time_ms = t->made;
     out->added_by = t->added_by;
     return TARN_OK;
+}
+
+/* added_by | the entry with statistics, of what was live before the batch. */
+static struct tarn_status *stats_value(struct tarn_index_batch *b, const struct tarn_live *live,
+                                       struct tarn_slice live_key, struct tarn_buf *value)
+{
+    bool found;
+    tarn_key_add_i64(value, live->added_by);
+    TARN_TRY(tarn_state_get(b->table->env->state, TARN_FAMILY_STATS, live_key, &found, value));
+    return found ? TARN_OK
+                 : tarn_status_new(TARN_STATE_DAMAGED,
+                                   "table %s: the index lacks the statistics of %.*s",
+                                   b->table->name, TARN_SLICE_ARG(live->entry.file.name));
 }
 
 /* *found false: the entry isn't live, so the index and the table disagree. */
@@ -406,12 +422,11 @@ static struct tarn_status *batch_remove(struct tarn_index_batch *b,
     if (live.added_by == removed_by) { /* no snapshot ever shows it */
         change_key(uuid, removed_by, TARN_CHANGE_ADDED, &live.entry, &change);
         take_away(b, TARN_FAMILY_CHANGES, &change);
-        tarn_key_add_i64(&key, live.added_by);
         take_away(b, TARN_FAMILY_STATS, &key);
         return TARN_OK;
     }
-    live.entry.kind = TARN_ENTRY_ADD;
-    tarn_table__live_value(&live.entry, live.added_by, &value);
+    TARN_TRY(stats_value(b, &live, tarn_buf_slice(&key), &value));
+    take_away(b, TARN_FAMILY_STATS, &key);
     removed_key(uuid, &live.entry, removed_by, live.added_by, &gone);
     change_key(uuid, removed_by, TARN_CHANGE_REMOVED, &live.entry, &change);
     tarn_key_add_i64(&change, live.added_by);
@@ -425,6 +440,7 @@ struct tarn_status *tarn_table__index_batch_write(struct tarn_index_batch *b)
     struct tarn_table *table = b->table;
     pthread_mutex_lock(&table->index_lock);
     struct tarn_status *s = tarn_state_write(table->env->state, b->batch, false);
+    tarn_table__pages_reached(table, b->snapshot_id);
     for (size_t i = 0; i < b->change_count; i++) /* after a failure too: who knows what is written */
         tarn_table__pages_changed(table, b->changes[i].key, b->changes[i].count);
     pthread_mutex_unlock(&table->index_lock);
@@ -449,6 +465,7 @@ struct tarn_status *tarn_table__index_batch_entries(struct tarn_index_batch *b, 
                                                     const struct tarn_manifest_entry *entries,
                                                     size_t count, bool lenient)
 {
+    b->snapshot_id = snapshot_id;
     for (size_t i = 0; i < count; i++) {
         bool found = true;
         if (entries[i].kind == TARN_ENTRY_ADD)
@@ -528,6 +545,15 @@ struct tarn_status *tarn_table__indexed_id(struct tarn_table *table, int64_t *id
     return TARN_OK;
 }
 
+struct tarn_status *tarn_table__indexed_snapshot(struct tarn_table *table, int64_t id, bool *found,
+                                                 struct tarn_buf *json)
+{
+    TARN_OWN(tarn_buf_drop) struct tarn_buf key = {0};
+    snapshot_key(table->uuid, id, &key);
+    return tarn_state_get(table->env->state, TARN_FAMILY_SNAPSHOTS, tarn_buf_slice(&key), found,
+                          json);
+}
+
 /* --- the end of entries --- */
 
 static void remove_all(struct tarn_index_batch *b, enum tarn_family family)
@@ -565,7 +591,6 @@ static struct tarn_status *forget_removed_by(struct tarn_index_batch *b, struct 
                                              struct tarn_slice value)
 {
     TARN_OWN(tarn_buf_drop) struct tarn_buf gone = {0};
-    TARN_OWN(tarn_buf_drop) struct tarn_buf stats = {0};
     struct tarn_slice rest =
         tarn_slice_of(key.data + TARN_INDEX_UUID_SIZE, key.size - TARN_INDEX_UUID_SIZE);
     int64_t removed_by;
@@ -575,9 +600,7 @@ static struct tarn_status *forget_removed_by(struct tarn_index_batch *b, struct 
         return damaged_value(value);
     TARN_TRY(tarn_table__live_decode(value, arena, &live));
     removed_key(b->table->uuid, &live.entry, removed_by, live.added_by, &gone);
-    tarn_table__stats_key(b->table->uuid, &live.entry, live.added_by, &stats);
     take_away(b, TARN_FAMILY_REMOVED, &gone);
-    take_away(b, TARN_FAMILY_STATS, &stats);
     tarn_state_batch_remove(b->batch, b->table->env->state, TARN_FAMILY_CHANGES, key);
     return write_if_large(b);
 }

@@ -35,13 +35,13 @@ void tarn_table__removed_from(const char *uuid, struct tarn_slice bucket_key, in
 /* uuid | snapshot | what: of CHANGES. */
 void tarn_table__change_prefix(const char *uuid, int64_t snapshot_id, enum tarn_change what,
                                struct tarn_buf *key);
-/* The key of STATS for an entry of LIVE or REMOVED. */
-void tarn_table__stats_key(const char *uuid, const struct tarn_manifest_entry *entry,
-                           int64_t added_by, struct tarn_buf *key);
-
 /* --- values: added_by | packed entry --- */
 int32_t tarn_table__peek_total_buckets(struct tarn_slice value);
 bool tarn_table__split_value(struct tarn_slice value, int64_t *added_by, struct tarn_slice *packed);
+
+/* The JSON of a snapshot that is indexed and retained. Appends. */
+TARN_MUST struct tarn_status *tarn_table__indexed_snapshot(struct tarn_table *table, int64_t id,
+                                                           bool *found, struct tarn_buf *json);
 
 /* --- one delta as batches --- */
 struct tarn_index_batch;

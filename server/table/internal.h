@@ -10,7 +10,8 @@
  *   sequence_lock  the blocks of sequence numbers
  *   place       held for reading by operations that go to the folder outside the mailbox (they nest), for writing
  *               while the folder moves: nobody meets half a rename
- * Order of locks: place, mailbox, index_lock, sequence_lock, lock.
+ *   pin_lock    pins
+ * Order of locks: place, mailbox, index_lock, sequence_lock or pin_lock, lock.
  */
 #ifndef TARN_TABLE_INTERNAL_H
 #define TARN_TABLE_INTERNAL_H
@@ -83,6 +84,7 @@ struct tarn_table {
     pthread_rwlock_t place; /* read by whoever is in the folder, written by a move */
     pthread_mutex_t index_lock;
     pthread_mutex_t sequence_lock;
+    pthread_mutex_t pin_lock; /* pins in the state */
 
     struct tarn_head *head; /* of the mailbox */
     struct tarn_attempt attempt;
@@ -400,17 +402,5 @@ void tarn_table__merge_end(struct tarn_table *table);
 void tarn_table__merge_free(struct tarn_table *table); /* ends it too; before the table is freed */
 void tarn_table__merge_wait(
     struct tarn_table *table); /* until the running one is over, if there is one */
-
-/* --- sections of a bucket's files (split.c) --- */
-TARN_MUST struct tarn_status *tarn_table__make_splits(struct tarn_op *op,
-                                                      const struct tarn_schema *schema,
-                                                      const struct tarn_options *options,
-                                                      struct tarn_plan *plan);
-/* Files whose key ranges overlap, directly or through others, share a section number; files are sorted by
- * (min key, max key). */
-TARN_MUST struct tarn_status *tarn_table__sections(struct tarn_op *op,
-                                                   const struct tarn_schema *schema,
-                                                   struct tarn_plan_file *files, size_t count,
-                                                   int *section_of, int *section_count);
 
 #endif

@@ -19,7 +19,7 @@ struct tarn_pages {
     bool known; /* the directory stands */
     struct page **list;
     size_t count, capacity;
-    int64_t epoch, earliest, next_version;
+    int64_t epoch, earliest, latest, next_version;
     bool building;          /* somebody walks LIVE to make it */
     struct tarn_buf missed; /* keys that changed meanwhile, each behind its size and count */
     pthread_mutex_t build_lock;
@@ -247,8 +247,13 @@ void tarn_table__pages_forget(struct tarn_table *table)
     struct tarn_pages *pages = table->pages;
     drop_directory(pages);
     pages->epoch++;
-    pages->earliest = 0;
+    pages->earliest = pages->latest = 0;
     pages->touched_all = true;
+}
+
+void tarn_table__pages_reached(struct tarn_table *table, int64_t snapshot_id)
+{
+    table->pages->latest = TARN_MAX(table->pages->latest, snapshot_id);
 }
 
 void tarn_table__pages_expire(struct tarn_table *table, int64_t earliest)
@@ -262,6 +267,14 @@ int64_t tarn_table__pages_epoch(struct tarn_table *table)
     int64_t epoch = table->pages->epoch;
     pthread_mutex_unlock(&table->index_lock);
     return epoch;
+}
+
+bool tarn_table__pages_is_past(struct tarn_table *table, int64_t snapshot_id)
+{
+    pthread_mutex_lock(&table->index_lock);
+    bool past = table->pages->latest > snapshot_id;
+    pthread_mutex_unlock(&table->index_lock);
+    return past;
 }
 
 /* --- reading LIVE into pages --- */
@@ -554,7 +567,7 @@ static void look_at_pages(struct loading *l, bool with_view,
 {
     struct tarn_pages *pages = l->table->pages;
     struct tarn_page_set *set = l->set;
-    bool any_missing = with_view;
+    bool any_missing = with_view || set->is_past;
     size_t i = pages_up_to(pages, l->bucket);
     i = i > 0 && tarn_slice_equal(bucket_of(pages->list[i - 1]), l->bucket) ? i - 1 : i;
     for (; i < pages->count && tarn_slice_equal(bucket_of(pages->list[i]), l->bucket); i++) {
@@ -629,7 +642,7 @@ static struct tarn_status *read_page(struct loading *l, const struct tarn_page_r
 
 static struct tarn_status *read_missing(struct loading *l)
 {
-    struct tarn_page_set old = *l->set, made = {.view = old.view, .arena = old.arena};
+    struct tarn_page_set old = *l->set, made = {.view = old.view, .is_past = old.is_past, .arena = old.arena};
     size_t capacity = 0;
     struct tarn_status *s = TARN_OK;
     for (size_t i = 0; i < old.count; i++) {
@@ -664,12 +677,24 @@ static struct tarn_status *check_alive(struct tarn_table *table, int64_t epoch, 
         return tarn_status_new(TARN_SNAPSHOT_EXPIRED,
                                "the history of table %s was rewritten while it was planned",
                                tarn_table_name(table));
+    if (snapshot_id > table->pages->latest)
+        return tarn_status_new(TARN_BUSY, "the index of table %s is being built anew",
+                               tarn_table_name(table));
     if (snapshot_id < table->pages->earliest)
         return tarn_status_new(TARN_SNAPSHOT_EXPIRED,
                                "snapshot %" PRId64
                                " of table %s expired while it was planned; the earliest is %" PRId64,
                                snapshot_id, tarn_table_name(table), table->pages->earliest);
     return TARN_OK;
+}
+
+struct tarn_status *tarn_table__pages_check(struct tarn_table *table, int64_t epoch,
+                                            int64_t snapshot_id)
+{
+    pthread_mutex_lock(&table->index_lock);
+    struct tarn_status *s = check_alive(table, epoch, snapshot_id);
+    pthread_mutex_unlock(&table->index_lock);
+    return s;
 }
 
 struct tarn_status *tarn_table__pages_load(struct tarn_op *op, struct tarn_table *table,
@@ -685,6 +710,7 @@ struct tarn_status *tarn_table__pages_load(struct tarn_op *op, struct tarn_table
     pthread_mutex_lock(&table->index_lock);
     struct tarn_status *s = check_alive(table, epoch, snapshot_id);
     if (s == TARN_OK) {
+        set.is_past = table->pages->latest > snapshot_id;
         pthread_mutex_lock(&cache.lock);
         look_at_pages(&l, with_view, wanted, arg);
         pthread_mutex_unlock(&cache.lock);

@@ -52,12 +52,19 @@ void tarn_table__pages_free(struct tarn_pages *pages);
 void tarn_table__pages_changed(struct tarn_table *table, struct tarn_slice key, int count);
 /* Everything may be different: a rebuild. */
 void tarn_table__pages_forget(struct tarn_table *table);
+/* The delta of this snapshot is in the state, or begins to be: what a plan of an earlier one sees may be removed. */
+void tarn_table__pages_reached(struct tarn_table *table, int64_t snapshot_id);
 /* Snapshots below are expired: plans of them can't go on. */
 void tarn_table__pages_expire(struct tarn_table *table, int64_t earliest);
 
 /* --- by plans; no lock held --- */
 /* Raised by every rebuild: a plan that began before can't go on. */
 int64_t tarn_table__pages_epoch(struct tarn_table *table);
+/* SNAPSHOT_EXPIRED where a plan that began in `epoch` can't go on, or the snapshot isn't retained any more. */
+TARN_MUST struct tarn_status *tarn_table__pages_check(struct tarn_table *table, int64_t epoch,
+                                                      int64_t snapshot_id);
+/* Has the index gone on since that snapshot? */
+bool tarn_table__pages_is_past(struct tarn_table *table, int64_t snapshot_id);
 
 struct tarn_page_bucket {
     struct tarn_buf key;   /* partition and bucket as in keys, without the table's uuid */
@@ -81,6 +88,8 @@ struct tarn_page_set { /* the pages of one bucket at one moment */
     struct tarn_page_ref *pages;
     size_t count;
     struct tarn_state_view *view; /* that moment; NULL unless asked for or needed */
+    bool is_past; /* the index has gone on since the plan's snapshot: some files may be removed; then
+                   * there is a view */
     struct tarn_arena *arena;
 };
 void tarn_page_set_fini(struct tarn_page_set *set);

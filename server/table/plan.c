@@ -1,513 +1,454 @@
-#include "table/internal.h"
-
-#include "table/index.h"
+#include "table/plan.h"
 
 /*
- * Planning: which files hold rows of a snapshot that a query may want. The index is walked, not the manifests:
- * LIVE entries added by then, and REMOVED ones removed later. Files are dropped only where it is proven that no
- * row passes; what the plan keeps is filtered exactly by the reader.
+ * Planning: which files hold rows of a snapshot, or of what changed between two, that a query may want. The index is
+ * walked bucket by bucket, not the manifests. Files are dropped only where it is proven that no row passes; what the
+ * plan keeps is filtered exactly by the reader.
  */
 
-struct planner {
-    struct tarn_op *op;
-    struct tarn_table *table;
-    const struct tarn_plan_request *request;
-    struct tarn_plan *plan;
-    size_t capacity;
-
-    struct tarn_predicate partition_where; /* what `where` says of partition columns alone */
-    struct tarn_predicate key_where;       /* … of primary key columns alone */
-    bool has_where;
-    const struct tarn_type **partition_types;
-    int *partition_columns;
-    size_t partition_count;
-    int *key_columns; /* trimmed primary key */
-    size_t key_count;
-    int32_t wanted_bucket_of; /* bucket count that wanted_bucket was reckoned for */
-    int32_t wanted_bucket;    /* -1: any */
-    struct tarn_value
-        *bucket_values; /* one a bucket key column, where `where` fixes them all; else NULL */
-
-    struct tarn_slice last_partition; /* the verdict on it is kept */
-    bool last_partition_passes;
-    const struct tarn_schema **schemas; /* by id, those that were needed */
-    int64_t schema_capacity;
+struct tarn_plan_cursor {
+    struct tarn_planner p;
+    struct tarn_bucket_work *work;  /* what is being given out; NULL: none */
+    struct tarn_bucket_work *spent; /* what the last batch borrows from, besides `work` */
+    struct tarn_arena *batch;       /* of the last batch */
+    int64_t begun_ns;
 };
 
-/* --- what the predicate fixes --- */
-
-/* Is node `i` an EQ on a column, joined to the root by ANDs only? Walks the postfix list once. */
-static const struct tarn_value *fixed_value(const struct tarn_predicate *p, int column,
-                                            struct tarn_arena *arena)
-{
-    /* sure[i]: node i must be true where the root is. A node's operands end right before it. */
-    bool *sure = tarn_arena_calloc(arena, p->node_count + 1, sizeof *sure);
-    size_t *begin =
-        tarn_arena_calloc(arena, p->node_count + 1, sizeof *begin); /* where its subtree begins */
-    for (size_t i = 0; i < p->node_count; i++) {
-        switch (p->nodes[i].op) {
-        case TARN_PRED_NOT:
-            begin[i] = begin[i - 1];
-            break;
-        case TARN_PRED_AND:
-        case TARN_PRED_OR:
-            begin[i] = begin[begin[i - 1] - 1];
-            break;
-        default:
-            begin[i] = i;
-        }
-    }
-    if (p->node_count > 0)
-        sure[p->node_count - 1] = true;
-    for (size_t i = p->node_count; i-- > 0;) {
-        const struct tarn_predicate_node *n = &p->nodes[i];
-        if (!sure[i])
-            continue;
-        if (n->op == TARN_PRED_AND) {
-            sure[i - 1] = true;
-            sure[begin[i - 1] - 1] = true;
-        }
-        if (n->column == column &&
-            (n->op == TARN_PRED_EQ || (n->op == TARN_PRED_IN && n->value_count == 1)))
-            return &n->values[0];
-    }
-    return NULL;
-}
-
-static struct tarn_status *prepare_where(struct planner *p)
-{
-    struct tarn_plan *plan = p->plan;
-    struct tarn_arena *arena = p->op->arena;
-    p->partition_count = tarn_schema_partition_columns(plan->schema, arena, &p->partition_columns);
-    p->partition_types = tarn_partition_types(plan->schema, arena);
-    p->key_count = tarn_schema_trimmed_key_columns(plan->schema, arena, &p->key_columns);
-    p->has_where = p->request->where.size > 0;
-    if (!p->has_where)
-        return TARN_OK;
-    TARN_TRY(tarn_predicate_parse(p->request->where, plan->schema, arena, &plan->where));
-    TARN_TRY(tarn_predicate_restrict(&plan->where, p->partition_columns, p->partition_count, arena,
-                                     &p->partition_where));
-    TARN_TRY(
-        tarn_predicate_restrict(&plan->where, p->key_columns, p->key_count, arena, &p->key_where));
-    const struct tarn_options *o = plan->options;
-    if (o->bucket <= 0 || o->bucket_key_count == 0)
-        return TARN_OK;
-    struct tarn_value *values = tarn_arena_calloc(arena, o->bucket_key_count, sizeof *values);
-    for (size_t i = 0; i < o->bucket_key_count; i++) {
-        const struct tarn_value *v = fixed_value(&plan->where, o->bucket_key_columns[i], arena);
-        if (v == NULL)
-            return TARN_OK;
-        values[i] = *v;
-    }
-    p->bucket_values = values;
-    return TARN_OK;
-}
-
-/* --- pruning, one test each --- */
-
-static struct tarn_status *partition_passes(struct planner *p, struct tarn_slice partition,
-                                            bool *out)
-{
-    *out = true;
-    if (!p->has_where || p->partition_count == 0)
-        return TARN_OK;
-    if (p->last_partition.data != NULL && tarn_slice_equal(p->last_partition, partition)) {
-        *out = p->last_partition_passes;
-        return TARN_OK;
-    }
-    struct tarn_value *row = tarn_arena_calloc(p->op->arena, p->partition_count, sizeof *row);
-    struct tarn_value *values =
-        tarn_arena_calloc(p->op->arena, p->plan->schema->field_count, sizeof *values);
-    TARN_TRY(tarn_row_deserialize(partition, p->partition_types, p->partition_count, row));
-    for (size_t i = 0; i < p->partition_count; i++)
-        values[p->partition_columns[i]] = row[i];
-    *out = tarn_predicate_eval(&p->partition_where, p->plan->schema, values) == TARN_TRUE;
-    p->last_partition = partition;
-    p->last_partition_passes = *out;
-    return TARN_OK;
-}
-
-static bool bucket_passes(struct planner *p, const struct tarn_manifest_entry *entry)
-{
-    if (p->bucket_values == NULL || entry->total_buckets <= 0)
-        return true;
-    const struct tarn_options *o = p->plan->options;
-    if (p->wanted_bucket_of != entry->total_buckets) { /* the count is each partition's own */
-        const struct tarn_type **types =
-            tarn_arena_calloc(p->op->arena, o->bucket_key_count, sizeof *types);
-        for (size_t i = 0; i < o->bucket_key_count; i++)
-            types[i] = p->plan->schema->fields[o->bucket_key_columns[i]].type;
-        p->wanted_bucket_of = entry->total_buckets;
-        p->wanted_bucket = tarn_bucket_of(o->bucket_function, types, p->bucket_values,
-                                          o->bucket_key_count, entry->total_buckets);
-    }
-    return entry->bucket == p->wanted_bucket;
-}
-
-/* The schema a file was written by, read once. */
-static struct tarn_status *file_schema(struct planner *p, int64_t id,
-                                       const struct tarn_schema **out)
-{
-    if (id == p->plan->schema->id) {
-        *out = p->plan->schema;
-        return TARN_OK;
-    }
-    if (id < 0 || id >= p->schema_capacity)
-        return tarn_status_new(TARN_MANIFEST_MALFORMED, "table %s: a file names schema %" PRId64,
-                               p->table->name, id);
-    if (p->schemas[id] == NULL)
-        TARN_TRY(tarn_table_schema(p->op, p->table, id, &p->schemas[id]));
-    *out = p->schemas[id];
-    return TARN_OK;
-}
-
-static struct tarn_bounds *unknown_bounds(struct planner *p, int64_t row_count)
-{
-    struct tarn_bounds *bounds =
-        tarn_arena_calloc(p->op->arena, p->plan->schema->field_count, sizeof *bounds);
-    for (size_t i = 0; i < p->plan->schema->field_count; i++)
-        bounds[i] = (struct tarn_bounds){.null_count = TARN_STATS_UNKNOWN, .row_count = row_count};
-    return bounds;
-}
-
-/* Sets bounds[target] from position `at` of stats decoded as min and max. */
-static void set_bounds(struct tarn_bounds *bounds, int target, const struct tarn_stats *stats,
-                       size_t at, const struct tarn_value *min, const struct tarn_value *max)
-{
-    struct tarn_bounds *b = &bounds[target];
-    b->known = true;
-    b->min = min[at];
-    b->max = max[at];
-    if (at < stats->count)
-        b->null_count = stats->null_counts[at];
-}
-
-/* Key statistics: one a key column, in key order. False: they can't be used. */
-static bool key_bounds(struct planner *p, const struct tarn_data_file *file,
-                       struct tarn_bounds *bounds)
-{
-    const struct tarn_type **types =
-        tarn_arena_calloc(p->op->arena, p->key_count + 1, sizeof *types);
-    struct tarn_value *min = tarn_arena_calloc(p->op->arena, p->key_count * 2 + 1, sizeof *min);
-    struct tarn_value *max = min + p->key_count;
-    for (size_t i = 0; i < p->key_count; i++)
-        types[i] = p->plan->schema->fields[p->key_columns[i]].type;
-    struct tarn_status *s = tarn_row_deserialize(file->key_stats.min, types, p->key_count, min);
-    if (s == TARN_OK)
-        s = tarn_row_deserialize(file->key_stats.max, types, p->key_count, max);
-    if (s != TARN_OK) { /* pruning is optional: bounds that don't decode prune nothing */
-        tarn_status_free(s);
-        return false;
-    }
-    for (size_t i = 0; i < p->key_count; i++)
-        set_bounds(bounds, p->key_columns[i], &file->key_stats, i, min, max);
-    return true;
-}
-
-/* Which columns of the file's schema its value statistics cover, in their order. */
-static size_t covered_columns(struct planner *p, const struct tarn_schema *schema,
-                              const struct tarn_data_file *file, int **out)
-{
-    int *columns = tarn_arena_calloc(
-        p->op->arena, schema->field_count + file->value_stats_column_count + 1, sizeof *columns);
-    size_t n = 0;
-    if (file->has_value_stats_columns)
-        for (size_t i = 0; i < file->value_stats_column_count; i++)
-            columns[n++] = tarn_schema_find(schema, file->value_stats_columns[i]);
-    else if (file->value_stats.count > 0 || schema->field_count == 0)
-        for (size_t i = 0; i < schema->field_count; i++)
-            columns[n++] = (int)i;
-    *out = columns;
-    return n;
-}
-
-/* Value statistics, mapped by field id to the columns of the plan's schema. A column that the file's schema lacks
- * is null in every row; a column whose type has changed since has no usable bounds. */
-static struct tarn_status *value_bounds(struct planner *p, const struct tarn_data_file *file,
-                                        struct tarn_bounds *bounds)
-{
-    const struct tarn_schema *now = p->plan->schema, *then = NULL;
-    TARN_TRY(file_schema(p, file->schema_id, &then));
-    int *covered;
-    size_t count = covered_columns(p, then, file, &covered);
-    const struct tarn_type **types = tarn_arena_calloc(p->op->arena, count + 1, sizeof *types);
-    struct tarn_value *min = tarn_arena_calloc(p->op->arena, count * 2 + 1, sizeof *min),
-                      *max = min + count;
-    bool usable = true;
-    for (size_t i = 0; i < count; i++) {
-        usable &= covered[i] >= 0;
-        if (usable)
-            types[i] = then->fields[covered[i]].type;
-    }
-    struct tarn_status *s =
-        usable ? tarn_row_deserialize(file->value_stats.min, types, count, min) : TARN_OK;
-    if (s == TARN_OK && usable)
-        s = tarn_row_deserialize(file->value_stats.max, types, count, max);
-    if (s != TARN_OK) {
-        tarn_status_free(s);
-        usable = false;
-    }
-    for (size_t i = 0; usable && i < count; i++) {
-        int target = tarn_schema_find_id(now, then->fields[covered[i]].id);
-        if (target >= 0 && tarn_type_equal(now->fields[target].type, types[i], true))
-            set_bounds(bounds, target, &file->value_stats, i, min, max);
-    }
-    for (size_t i = 0; i < now->field_count; i++)
-        if (tarn_schema_find_id(then, now->fields[i].id) < 0)
-            bounds[i].null_count = file->row_count;
-    return TARN_OK;
-}
-
-static struct tarn_status *key_passes(struct planner *p, const struct tarn_data_file *file,
-                                      bool *out)
-{
-    struct tarn_bounds *bounds = unknown_bounds(p, file->row_count);
-    *out = !key_bounds(p, file, bounds) ||
-           tarn_predicate_may_match(&p->key_where, p->plan->schema, bounds);
-    return TARN_OK;
-}
-
-static struct tarn_status *values_pass(struct planner *p, const struct tarn_data_file *file,
-                                       bool *out)
-{
-    struct tarn_bounds *bounds = unknown_bounds(p, file->row_count);
-    TARN_TRY(value_bounds(p, file, bounds));
-    *out = tarn_predicate_may_match(&p->plan->where, p->plan->schema, bounds);
-    return TARN_OK;
-}
-
-/* --- collecting --- */
-
-static struct tarn_status *consider(struct planner *p, const struct tarn_live *live)
-{
-    struct tarn_plan *plan = p->plan;
-    /* Postponed files wait for their bucket (format.md "Buckets"): listed, but no reader sees their rows. */
-    if (live->entry.bucket < 0 && !p->request->no_splits)
-        return TARN_OK;
-    plan->files_seen++;
-    bool passes;
-    TARN_TRY(partition_passes(p, live->entry.partition, &passes));
-    if (!passes) {
-        plan->pruned_by_partition++;
-        return TARN_OK;
-    }
-    if (!bucket_passes(p, &live->entry)) {
-        plan->pruned_by_bucket++;
-        return TARN_OK;
-    }
-    struct tarn_plan_file file = {live->entry, live->added_by};
-    if (p->has_where || p->request->with_stats)
-        TARN_TRY(tarn_table__stats_find(p->table, live, p->op->arena, &file.entry));
-    if (p->has_where && p->key_count > 0) {
-        TARN_TRY(key_passes(p, &file.entry.file, &passes));
-        if (!passes) {
-            plan->pruned_by_key++;
-            return TARN_OK;
-        }
-    }
-    if (p->has_where && tarn_schema_is_append(plan->schema)) {
-        TARN_TRY(values_pass(p, &file.entry.file, &passes));
-        if (!passes) {
-            plan->pruned_by_stats++;
-            return TARN_OK;
-        }
-    }
-    if (plan->file_count == p->capacity) {
-        size_t capacity = p->capacity == 0 ? 64 : p->capacity * 2;
-        struct tarn_plan_file *files = tarn_arena_calloc(p->op->arena, capacity, sizeof *files);
-        if (plan->file_count > 0)
-            memcpy(files, plan->files, plan->file_count * sizeof *files);
-        plan->files = files;
-        p->capacity = capacity;
-    }
-    plan->files[plan->file_count++] = file;
-    return TARN_OK;
-}
-
-static bool take_removed_by(struct tarn_slice key, int64_t *out)
-{
-    size_t prefix = TARN_UUID_SIZE - 1;
-    if (key.size < prefix)
-        return false;
-    struct tarn_slice rest = tarn_slice_of(key.data + prefix, key.size - prefix);
-    size_t bucket_size = tarn_table__bucket_size(rest);
-    rest = tarn_slice_of(rest.data + bucket_size, rest.size - bucket_size);
-    return bucket_size > 0 && tarn_key_take_i64(&rest, out);
-}
-
-/* Walks one family; only entries that the plan's snapshot sees are considered. */
-static struct tarn_status *walk(struct planner *p, struct tarn_state_iterator *it, bool removed)
-{
-    int64_t at = p->plan->snapshot.id;
-    struct tarn_slice key, value;
-    int64_t steps = 0;
-    while (tarn_state_iterator_next(it, &key, &value)) {
-        if ((++steps & 1023) == 0)
-            TARN_TRY(tarn_op_check(p->op));
-        int64_t removed_by = INT64_MAX;
-        if (removed && !take_removed_by(key, &removed_by))
-            return tarn_status_new(TARN_STATE_DAMAGED, "table %s: a key of the index is damaged",
-                                   p->table->name);
-        struct tarn_live live;
-        TARN_TRY(tarn_table__live_decode(value, p->op->arena, &live));
-        if (live.added_by <= at && removed_by > at)
-            TARN_TRY(consider(p, &live));
-    }
-    return tarn_state_iterator_error(it);
-}
-
-static int by_bucket(const void *a, const void *b)
-{
-    const struct tarn_manifest_entry *left = &((const struct tarn_plan_file *)a)->entry;
-    const struct tarn_manifest_entry *right = &((const struct tarn_plan_file *)b)->entry;
-    int c = tarn_slice_compare(left->partition, right->partition);
-    if (c == 0)
-        c = (left->bucket > right->bucket) - (left->bucket < right->bucket);
-    if (c == 0)
-        c = (left->file.level > right->file.level) - (left->file.level < right->file.level);
-    return c != 0 ? c : tarn_slice_compare(left->file.name, right->file.name);
-}
-
-static struct tarn_status *collect(struct planner *p)
-{
-    struct tarn_state *state = p->table->env->state;
-    TARN_OWN(tarn_buf_drop) struct tarn_buf prefix = {0};
-    tarn_table__bucket_prefix(p->table->uuid, tarn_slice_str(NULL), NULL, &prefix);
-    pthread_mutex_lock(&p->table->index_lock); /* both iterators see one state of the index */
-    TARN_OWN(tarn_state_iterator_drop)
-    struct tarn_state_iterator *live =
-        tarn_state_iterator_new(state, TARN_FAMILY_LIVE, tarn_buf_slice(&prefix));
-    TARN_OWN(tarn_state_iterator_drop)
-    struct tarn_state_iterator *removed =
-        tarn_state_iterator_new(state, TARN_FAMILY_REMOVED, tarn_buf_slice(&prefix));
-    pthread_mutex_unlock(&p->table->index_lock);
-    TARN_TRY(walk(p, live, false));
-    TARN_TRY(walk(p, removed, true));
-    if (p->plan->file_count > 0)
-        qsort(p->plan->files, p->plan->file_count, sizeof *p->plan->files, by_bucket);
-    return TARN_OK;
-}
-
-/* A value filter may drop a whole section of overlapping files, never one file of it: another may hold the newer
- * version of a row. */
-static struct tarn_status *prune_sections(struct planner *p)
-{
-    struct tarn_plan *plan = p->plan;
-    if (!p->has_where || tarn_schema_is_append(plan->schema))
-        return TARN_OK;
-    size_t kept = 0;
-    for (size_t begin = 0, end; begin < plan->file_count; begin = end) {
-        for (end = begin + 1; end < plan->file_count; end++)
-            if (plan->files[end].entry.bucket != plan->files[begin].entry.bucket ||
-                !tarn_slice_equal(plan->files[end].entry.partition,
-                                  plan->files[begin].entry.partition))
-                break;
-        size_t count = end - begin;
-        int *section_of = tarn_arena_calloc(p->op->arena, count + 1, sizeof *section_of);
-        int section_count;
-        TARN_TRY(tarn_table__sections(p->op, plan->schema, plan->files + begin, count, section_of,
-                                      &section_count));
-        bool *wanted = tarn_arena_calloc(p->op->arena, (size_t)section_count + 1, sizeof *wanted);
-        for (size_t i = 0; i < count; i++) {
-            bool passes = true;
-            if (!wanted[section_of[i]])
-                TARN_TRY(values_pass(p, &plan->files[begin + i].entry.file, &passes));
-            wanted[section_of[i]] |= passes;
-        }
-        for (size_t i = 0; i < count; i++) {
-            if (wanted[section_of[i]])
-                plan->files[kept++] = plan->files[begin + i];
-            else
-                plan->pruned_by_stats++;
-        }
-    }
-    plan->file_count = kept;
-    return TARN_OK;
-}
+/* --- the beginning --- */
 
 /* The schema a plan reads with: the current one, or for time travel that of the snapshot. */
-static struct tarn_status *choose_schema(struct planner *p, const struct tarn_table_view *view)
+static struct tarn_status *choose_schema(struct tarn_planner *p, const struct tarn_table_view *view)
 {
-    bool travels = p->request->version.snapshot_id != TARN_SNAPSHOT_NONE ||
-                   p->request->version.time_ms != TARN_SNAPSHOT_NONE;
-    int64_t id = travels && p->plan->has_snapshot ? p->plan->snapshot.schema_id : view->schema.id;
-    TARN_TRY(tarn_table_schema(p->op, p->table, id, &p->plan->schema));
+    const struct tarn_version *v = &p->request.version;
+    bool travels = v->snapshot_id != TARN_SNAPSHOT_NONE || v->time_ms != TARN_SNAPSHOT_NONE ||
+                   v->watermark != TARN_SNAPSHOT_NONE || v->tag.size > 0;
+    travels &= p->request.changes == TARN_CHANGES_NONE && p->plan.has_snapshot;
+    int64_t id = travels ? p->plan.snapshot.schema_id : view->schema.id;
+    TARN_TRY(tarn_table_schema(p->op, p->table, id, &p->plan.schema));
     struct tarn_options *options = tarn_arena_calloc(p->op->arena, 1, sizeof *options);
-    TARN_TRY(tarn_options_parse(p->plan->schema, p->op->arena, options));
-    p->plan->options = options;
+    TARN_TRY(tarn_options_parse(p->plan.schema, p->op->arena, options));
+    p->plan.options = options;
     p->schema_capacity = view->schema.id + 1;
     p->schemas = tarn_arena_calloc(p->op->arena, (size_t)p->schema_capacity, sizeof *p->schemas);
     return TARN_OK;
 }
 
+/* A tag's snapshot may have expired: then the index doesn't know its files any more. */
+static struct tarn_status *is_indexed(struct tarn_planner *p, const struct tarn_table_view *view,
+                                      bool *out)
+{
+    *out = p->plan.snapshot.id >= view->earliest_id && view->has_snapshot &&
+           p->plan.snapshot.id <= view->snapshot.id;
+    if (!*out || p->request.version.tag.size == 0)
+        return TARN_OK;
+    TARN_OWN(tarn_buf_drop) struct tarn_buf json = {0};
+    TARN_OWN(tarn_arena_drop) struct tarn_arena *arena = tarn_arena_new();
+    struct tarn_snapshot now;
+    TARN_TRY(tarn_table__indexed_snapshot(p->table, p->plan.snapshot.id, out, &json));
+    if (!*out)
+        return TARN_OK;
+    TARN_TRY(tarn_snapshot_decode(tarn_buf_slice(&json), arena, &now));
+    *out = tarn_slice_equal(now.base_list, p->plan.snapshot.base_list) &&
+           tarn_slice_equal(now.delta_list, p->plan.snapshot.delta_list);
+    return TARN_OK;
+}
+
+static struct tarn_status *prepare(struct tarn_plan_cursor *c)
+{
+    struct tarn_planner *p = &c->p;
+    TARN_OWN(tarn_table__leave) TARN_UNUSED pthread_rwlock_t *place = tarn_table__enter(p->table);
+    TARN_OWN(tarn_table_view_drop) const struct tarn_table_view *view = NULL;
+    TARN_TRY(tarn_table_look(p->op, p->table, &view));
+    p->epoch = tarn_table__pages_epoch(p->table);
+    TARN_TRY(tarn_table_snapshot(p->op, p->table, p->request.version, &p->plan.has_snapshot,
+                                 &p->plan.snapshot));
+    TARN_TRY(choose_schema(p, view));
+    TARN_TRY(tarn_plan__prepare(p));
+    if (p->request.changes != TARN_CHANGES_NONE) {
+        p->is_listed = true;
+        TARN_TRY(tarn_plan__list_changes(p, view->earliest_id));
+        return p->request.changes_from < p->plan.snapshot.id
+                   ? tarn_table__pages_check(p->table, p->epoch, p->request.changes_from + 1)
+                   : TARN_OK;
+    }
+    bool indexed = true;
+    if (!p->plan.has_snapshot)
+        p->ended = true;
+    else
+        TARN_TRY(is_indexed(p, view, &indexed));
+    p->is_listed = !indexed;
+    return indexed ? TARN_OK : tarn_plan__list_manifests(p);
+}
+
+struct tarn_status *tarn_table_plan_begin(struct tarn_op *op, struct tarn_table *table,
+                                          const struct tarn_plan_request *request,
+                                          struct tarn_plan_cursor **out)
+{
+    TARN_OWN(tarn_plan_cursor_drop) struct tarn_plan_cursor *c = tarn_calloc(1, sizeof *c);
+    c->begun_ns = tarn_clock_mono_ns();
+    c->p.op = op;
+    c->p.table = tarn_table_ref(table);
+    c->p.request = *request;
+    c->p.listed_arena = tarn_arena_new();
+    TARN_TRY(prepare(c));
+    *out = tarn_move(c);
+    return TARN_OK;
+}
+
+const struct tarn_plan *tarn_plan_cursor_head(const struct tarn_plan_cursor *cursor)
+{
+    return &cursor->p.plan;
+}
+
+static void free_spent(struct tarn_plan_cursor *c)
+{
+    while (c->spent != NULL) {
+        struct tarn_bucket_work *work = c->spent;
+        c->spent = work->next;
+        tarn_plan__work_free(work);
+    }
+    tarn_arena_drop(&c->batch);
+}
+
+void tarn_plan_cursor_free(struct tarn_plan_cursor *c)
+{
+    if (c == NULL)
+        return;
+    free_spent(c);
+    tarn_plan__work_free(c->work);
+    free(c->p.listed);
+    tarn_arena_free(c->p.listed_arena);
+    tarn_arena_free(c->p.scratch);
+    tarn_buf_drop(&c->p.last_partition);
+    tarn_buf_drop(&c->p.after);
+    tarn_table_unref(c->p.table);
+    free(c);
+}
+
+void tarn_plan_cursor_drop(struct tarn_plan_cursor **cursor)
+{
+    tarn_plan_cursor_free(*cursor);
+    *cursor = NULL;
+}
+
+/* --- batches --- */
+
+struct batch { /* in the making, on the heap */
+    struct tarn_split *splits;
+    size_t split_count, split_capacity;
+    size_t *first_files; /* of each split, in `files` */
+    struct tarn_plan_file *files;
+    size_t file_count, file_capacity;
+};
+
+static void batch_fini(struct batch *b)
+{
+    free(b->splits);
+    free(b->first_files);
+    free(b->files);
+}
+
+/* A file as the caller gets it: unpacked, its bytes those of the work on its bucket. */
+static struct tarn_status *put_file(struct tarn_plan_cursor *c, struct batch *b,
+                                    const struct tarn_bucket_work *work, const struct tarn_ref *ref)
+{
+    TARN_GROW(b->files, b->file_count, b->file_capacity);
+    struct tarn_plan_file *file = &b->files[b->file_count];
+    TARN_TRY(tarn_manifest_entry_view(tarn_slice_of(ref->packed, ref->packed_size), c->batch,
+                                      &file->entry));
+    file->entry.kind = TARN_ENTRY_ADD;
+    file->entry.partition = work->partition;
+    file->added_by = ref->added_by;
+    if (ref->has_stats && !c->p.request.with_stats) {
+        file->entry.file.key_stats = file->entry.file.value_stats = tarn_stats_empty();
+        file->entry.file.has_value_stats_columns = true;
+        file->entry.file.value_stats_columns = NULL;
+        file->entry.file.value_stats_column_count = 0;
+    }
+    b->file_count++;
+    c->p.plan.files_left++;
+    c->p.plan.rows += ref->row_count;
+    return TARN_OK;
+}
+
+/* Rows that a reader surely gets of a file: none is merged away, none deleted. */
+static bool rows_are_sure(const struct tarn_planner *p, bool raw, const struct tarn_ref *ref)
+{
+    return raw && !ref->has_deletes && !p->has_where && !p->plan.options->deletion_vectors &&
+           p->request.changes == TARN_CHANGES_NONE;
+}
+
+static bool limit_reached(const struct tarn_planner *p)
+{
+    return p->request.has_limit && p->sure_rows >= p->request.limit;
+}
+
+static struct tarn_status *put_split(struct tarn_plan_cursor *c, struct batch *b,
+                                     struct tarn_bucket_work *work)
+{
+    struct tarn_planner *p = &c->p;
+    size_t begin = work->next_ref, end = work->split_ends[work->next_split];
+    bool raw = work->split_raw[work->next_split++];
+    work->next_ref = end;
+    if (b->split_count == b->split_capacity) {
+        b->split_capacity = b->split_capacity == 0 ? 64 : b->split_capacity * 2;
+        b->splits = tarn_realloc(b->splits, b->split_capacity * sizeof *b->splits);
+        b->first_files = tarn_realloc(b->first_files, b->split_capacity * sizeof *b->first_files);
+    }
+    struct tarn_split *split = &b->splits[b->split_count];
+    *split = (struct tarn_split){.partition = work->partition,
+                                 .bucket = work->bucket,
+                                 .total_buckets = work->refs[begin].total_buckets,
+                                 .raw = raw,
+                                 .is_changelog = p->is_changelog};
+    b->first_files[b->split_count++] = b->file_count;
+    p->plan.splits_left++;
+    for (size_t i = begin; i < end; i++) {
+        const struct tarn_ref *ref = &work->refs[i];
+        if (limit_reached(p)) {
+            p->plan.pruned_by_limit += (int64_t)(end - i);
+            break;
+        }
+        TARN_TRY(put_file(c, b, work, ref));
+        *(ref->is_before ? &split->before_count : &split->file_count) += 1;
+        if (rows_are_sure(p, raw, ref))
+            p->sure_rows += ref->row_count;
+    }
+    return TARN_OK;
+}
+
+/* Files of `tarn files` come one by one, however many a bucket has. */
+static struct tarn_status *put_files(struct tarn_plan_cursor *c, struct batch *b,
+                                     struct tarn_bucket_work *work)
+{
+    while (work->next_ref < work->count && b->file_count < TARN_PLAN_BATCH_FILES)
+        TARN_TRY(put_file(c, b, work, &work->refs[work->next_ref++]));
+    if (work->next_ref == work->count)
+        work->next_split = work->split_count;
+    return TARN_OK;
+}
+
+static struct tarn_status *fill(struct tarn_plan_cursor *c, struct batch *b)
+{
+    struct tarn_bucket_work *work = c->work;
+    while (work->next_split < work->split_count && b->file_count < TARN_PLAN_BATCH_FILES) {
+        if (c->p.request.no_splits) {
+            TARN_TRY(put_files(c, b, work));
+        } else if (limit_reached(&c->p)) {
+            c->p.plan.pruned_by_limit += (int64_t)(work->count - work->next_ref);
+            work->next_split = work->split_count;
+        } else {
+            TARN_TRY(put_split(c, b, work));
+        }
+    }
+    return TARN_OK;
+}
+
+/* The limit is reached: what is left is only counted. */
+static struct tarn_status *count_rest(struct tarn_planner *p)
+{
+    TARN_OWN(tarn_page_bucket_fini) struct tarn_page_bucket bucket = {0};
+    bool found = !p->is_listed;
+    p->ended = true;
+    p->plan.pruned_by_limit += (int64_t)(p->listed_count - p->listed_next);
+    while (found) {
+        TARN_TRY(tarn_op_check(p->op));
+        TARN_TRY(tarn_table__pages_next(p->op, p->table, tarn_buf_slice(&p->after), &found,
+                                        &bucket));
+        if (!found)
+            break;
+        p->plan.files_seen += bucket.file_count;
+        p->plan.pruned_by_limit += bucket.file_count;
+        tarn_buf_clear(&p->after);
+        tarn_buf_add_slice(&p->after, tarn_buf_slice(&bucket.key));
+    }
+    return TARN_OK;
+}
+
+/* The next bucket becomes the work; none: the plan has ended. */
+static struct tarn_status *next_work(struct tarn_plan_cursor *c)
+{
+    struct tarn_planner *p = &c->p;
+    if (limit_reached(p))
+        return count_rest(p);
+    TARN_OWN(tarn_plan__work_drop) struct tarn_bucket_work *work = tarn_plan__work_new();
+    bool found = false;
+    TARN_TRY(tarn_plan__next_bucket(p, &found, work));
+    p->ended = !found;
+    if (!found)
+        return TARN_OK;
+    TARN_TRY(tarn_plan__split_bucket(p, work));
+    c->work = tarn_move(work);
+    return TARN_OK;
+}
+
+/* What others did to the folder is noticed while a long plan is read, too. */
+static struct tarn_status *look_again(struct tarn_planner *p)
+{
+    TARN_OWN(tarn_table_view_drop) const struct tarn_table_view *view = NULL;
+    return tarn_table_look(p->op, p->table, &view);
+}
+
+static void finish(struct tarn_plan_cursor *c)
+{
+    tarn_metric_add(TARN_M_PLANS, NULL, 1);
+    tarn_metric_observe(TARN_M_PLAN_SECONDS, NULL,
+                        (double)(tarn_clock_mono_ns() - c->begun_ns) / 1e9);
+}
+
+/* Pointers into a batch's lists are set once these no longer move. */
+static void settle(struct tarn_plan_cursor *c, struct batch *b, struct tarn_plan_batch *out)
+{
+    struct tarn_plan_file *files =
+        tarn_arena_alloc(c->batch, (b->file_count + 1) * sizeof *files);
+    struct tarn_split *splits = tarn_arena_alloc(c->batch, (b->split_count + 1) * sizeof *splits);
+    if (b->file_count > 0)
+        memcpy(files, b->files, b->file_count * sizeof *files);
+    if (b->split_count > 0)
+        memcpy(splits, b->splits, b->split_count * sizeof *splits);
+    for (size_t i = 0; i < b->split_count; i++) {
+        splits[i].files = files + b->first_files[i];
+        splits[i].before_files = splits[i].files + splits[i].file_count;
+    }
+    *out = (struct tarn_plan_batch){splits, b->split_count, files, b->file_count};
+}
+
+struct tarn_status *tarn_plan_cursor_next(struct tarn_plan_cursor *c, struct tarn_plan_batch *out)
+{
+    TARN_OWN(tarn_table__leave) TARN_UNUSED pthread_rwlock_t *place = tarn_table__enter(c->p.table);
+    TARN_OWN(batch_fini) struct batch b = {0};
+    free_spent(c);
+    c->batch = tarn_arena_new();
+    TARN_TRY(tarn_table__check_here(c->p.table));
+    TARN_TRY(tarn_op_check(c->p.op));
+    bool was_ended = c->p.ended;
+    if (!was_ended && !c->p.is_listed)
+        TARN_TRY(look_again(&c->p));
+    while (b.file_count < TARN_PLAN_BATCH_FILES) {
+        if (c->work == NULL && !c->p.ended)
+            TARN_TRY(next_work(c));
+        if (c->work == NULL)
+            break;
+        TARN_TRY(fill(c, &b));
+        if (c->work->next_split == c->work->split_count) {
+            c->work->next = c->spent;
+            c->spent = tarn_move(c->work);
+        }
+    }
+    if (c->p.ended && !was_ended)
+        finish(c);
+    settle(c, &b, out);
+    return TARN_OK;
+}
+
+/* --- all at once --- */
+
+static struct tarn_slice keep(struct tarn_arena *arena, struct tarn_slice s)
+{
+    return s.data == NULL ? s : tarn_arena_copy(arena, s);
+}
+
+static struct tarn_stats keep_stats(struct tarn_arena *arena, const struct tarn_stats *stats)
+{
+    struct tarn_stats kept = {keep(arena, stats->min), keep(arena, stats->max), NULL, stats->count};
+    kept.null_counts =
+        (const int64_t *)(const void *)tarn_arena_copy(
+            arena, tarn_slice_of(stats->null_counts, stats->count * sizeof *stats->null_counts))
+            .data;
+    return kept;
+}
+
+static const struct tarn_slice *keep_list(struct tarn_arena *arena, const struct tarn_slice *list,
+                                          size_t count)
+{
+    struct tarn_slice *kept = tarn_arena_alloc(arena, (count + 1) * sizeof *kept);
+    for (size_t i = 0; i < count; i++)
+        kept[i] = keep(arena, list[i]);
+    return kept;
+}
+
+/* A file that outlives its batch. */
+static void keep_file(struct tarn_arena *arena, const struct tarn_plan_file *from,
+                      struct tarn_slice partition, struct tarn_plan_file *to)
+{
+    *to = *from;
+    struct tarn_data_file *f = &to->entry.file;
+    to->entry.partition = partition;
+    f->name = keep(arena, f->name);
+    f->min_key = keep(arena, f->min_key);
+    f->max_key = keep(arena, f->max_key);
+    f->embedded_index = keep(arena, f->embedded_index);
+    f->external_path = keep(arena, f->external_path);
+    f->key_stats = keep_stats(arena, &f->key_stats);
+    f->value_stats = keep_stats(arena, &f->value_stats);
+    f->extra_files = keep_list(arena, f->extra_files, f->extra_file_count);
+    f->value_stats_columns =
+        keep_list(arena, f->value_stats_columns, f->value_stats_column_count);
+    f->write_columns = keep_list(arena, f->write_columns, f->write_column_count);
+    f->write_column_sequences =
+        (const int64_t *)(const void *)tarn_arena_copy(
+            arena, tarn_slice_of(f->write_column_sequences, f->write_column_sequence_count *
+                                                                sizeof *f->write_column_sequences))
+            .data;
+}
+
+struct whole { /* lists that grow, on the heap, until all is there */
+    struct tarn_plan_file *files;
+    size_t file_count, file_capacity;
+    struct tarn_split *splits;
+    size_t split_count, split_capacity;
+    struct tarn_slice partition;
+};
+
+static void whole_fini(struct whole *w)
+{
+    free(w->files);
+    free(w->splits);
+}
+
+static void take_batch(struct tarn_arena *arena, const struct tarn_plan_batch *batch,
+                       struct whole *w)
+{
+    for (size_t i = 0; i < batch->file_count; i++) {
+        struct tarn_slice partition = batch->files[i].entry.partition;
+        if (w->partition.data == NULL || !tarn_slice_equal(partition, w->partition))
+            w->partition = tarn_arena_copy(arena, partition);
+        TARN_GROW(w->files, w->file_count, w->file_capacity);
+        keep_file(arena, &batch->files[i], w->partition, &w->files[w->file_count++]);
+    }
+    for (size_t i = 0; i < batch->split_count; i++) {
+        TARN_GROW(w->splits, w->split_count, w->split_capacity);
+        w->splits[w->split_count++] = batch->splits[i];
+    }
+}
+
 struct tarn_status *tarn_table_plan(struct tarn_op *op, struct tarn_table *table,
                                     const struct tarn_plan_request *request, struct tarn_plan *out)
 {
-    TARN_OWN(tarn_table__leave) TARN_UNUSED pthread_rwlock_t *place = tarn_table__enter(table);
-    int64_t begun = tarn_clock_mono_ns();
-    memset(out, 0, sizeof *out);
-    struct planner p = {
-        .op = op, .table = table, .request = request, .plan = out, .wanted_bucket_of = -1};
-    TARN_OWN(tarn_table_view_drop) const struct tarn_table_view *view = NULL;
-    TARN_TRY(tarn_table_look(op, table, &view));
-    TARN_TRY(tarn_table_snapshot(op, table, request->version, &out->has_snapshot, &out->snapshot));
-    TARN_TRY(choose_schema(&p, view));
-    TARN_TRY(prepare_where(&p));
-    if (!out->has_snapshot)
-        return TARN_OK;
-    TARN_TRY(collect(&p));
-    TARN_TRY(prune_sections(&p));
-    if (!request->no_splits)
-        TARN_TRY(tarn_table__make_splits(op, out->schema, out->options, out));
-    tarn_metric_add(TARN_M_PLANS, NULL, 1);
-    tarn_metric_observe(TARN_M_PLAN_SECONDS, NULL, (double)(tarn_clock_mono_ns() - begun) / 1e9);
-    return TARN_OK;
-}
-
-/* --- pictures of buckets --- */
-
-struct tarn_status *tarn_table_buckets(struct tarn_op *op, struct tarn_table *table,
-                                       struct tarn_slice partition, struct tarn_bucket_files **out,
-                                       size_t *count)
-{
-    TARN_TRY(tarn_table__check_here(table));
-    TARN_OWN(tarn_buf_drop) struct tarn_buf prefix = {0};
-    tarn_table__bucket_prefix(table->uuid, partition, NULL, &prefix);
-    struct tarn_live *live;
-    size_t live_count;
-    TARN_TRY(tarn_table__live_list(table, tarn_buf_slice(&prefix), op->arena, &live, &live_count));
-    struct tarn_manifest_entry *files = tarn_arena_calloc(op->arena, live_count + 1, sizeof *files);
-    struct tarn_bucket_files *list = tarn_arena_calloc(op->arena, live_count + 1, sizeof *list);
-    size_t n = 0;
-    for (size_t i = 0; i < live_count; i++) { /* keys come in order of partition and bucket */
-        files[i] = live[i].entry;
-        if (n == 0 || list[n - 1].bucket != files[i].bucket ||
-            !tarn_slice_equal(list[n - 1].partition, files[i].partition))
-            list[n++] = (struct tarn_bucket_files){files[i].partition, files[i].bucket,
-                                                   files[i].total_buckets, &files[i], 0};
-        list[n - 1].file_count++;
+    TARN_OWN(tarn_plan_cursor_drop) struct tarn_plan_cursor *cursor = NULL;
+    TARN_OWN(whole_fini) struct whole w = {0};
+    struct tarn_plan_batch batch;
+    TARN_TRY(tarn_table_plan_begin(op, table, request, &cursor));
+    do {
+        TARN_TRY(tarn_plan_cursor_next(cursor, &batch));
+        take_batch(op->arena, &batch, &w);
+    } while (batch.file_count > 0);
+    *out = cursor->p.plan;
+    out->files = tarn_arena_alloc(op->arena, (w.file_count + 1) * sizeof *out->files);
+    out->splits = tarn_arena_alloc(op->arena, (w.split_count + 1) * sizeof *out->splits);
+    out->file_count = w.file_count;
+    out->split_count = w.split_count;
+    if (w.file_count > 0)
+        memcpy(out->files, w.files, w.file_count * sizeof *w.files);
+    if (w.split_count > 0)
+        memcpy(out->splits, w.splits, w.split_count * sizeof *w.splits);
+    struct tarn_plan_file *next = out->files;
+    for (size_t i = 0; i < out->split_count; i++) {
+        struct tarn_split *split = &out->splits[i];
+        split->partition = next->entry.partition;
+        split->files = next;
+        split->before_files = next + split->file_count;
+        next += split->file_count + split->before_count;
     }
-    *out = list;
-    *count = n;
-    return TARN_OK;
-}
-
-struct tarn_status *tarn_table_bucket(struct tarn_op *op, struct tarn_table *table,
-                                      struct tarn_slice partition, int32_t bucket,
-                                      struct tarn_bucket_files *out)
-{
-    TARN_TRY(tarn_table__check_here(table));
-    TARN_OWN(tarn_buf_drop) struct tarn_buf prefix = {0};
-    tarn_table__bucket_prefix(table->uuid, partition, &bucket, &prefix);
-    struct tarn_live *live;
-    size_t count;
-    TARN_TRY(tarn_table__live_list(table, tarn_buf_slice(&prefix), op->arena, &live, &count));
-    out->partition = partition;
-    out->bucket = bucket;
-    out->total_buckets = count > 0 ? live[0].entry.total_buckets : 0;
-    out->files = tarn_arena_calloc(op->arena, count + 1, sizeof *out->files);
-    out->file_count = count;
-    for (size_t i = 0; i < count; i++)
-        TARN_TRY(tarn_table__stats_find(table, &live[i], op->arena, &out->files[i]));
     return TARN_OK;
 }

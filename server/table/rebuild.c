@@ -51,10 +51,7 @@ struct tarn_status *tarn_table__index_load(struct tarn_table *table,
     struct record *names = tarn_arena_alloc(arena, (count + 1) * sizeof *names);
     for (size_t i = 0; i < count; i++) {
         tarn_table__live_key(table->uuid, entries[i], &buf);
-        size_t live_size = buf.size;
-        tarn_key_add_i64(&buf, 0);
-        stats[i].key = settle(arena, &buf);
-        live[i].key = tarn_slice_of(stats[i].key.data, live_size);
+        live[i].key = stats[i].key = settle(arena, &buf);
         tarn_table__live_value(entries[i], 0, &buf);
         live[i].value = settle(arena, &buf);
         tarn_manifest_entry_pack(entries[i], true, &buf);
@@ -250,6 +247,9 @@ static struct tarn_status *rebuild(struct tarn_op *op, struct tarn_table *table,
                                range.earliest);
     TARN_TRY(tarn_table__read_list(op, table, earliest.base_list, arena, &files, &count));
     TARN_TRY(index_whole(op, table, files, count));
+    pthread_mutex_lock(&table->index_lock); /* nobody may have pages of the half of it */
+    tarn_table__pages_forget(table);
+    pthread_mutex_unlock(&table->index_lock);
     for (int64_t id = range.earliest; id <= range.latest; id++)
         TARN_TRY(index_next(op, table, id, id == range.earliest));
     return TARN_OK;
@@ -277,6 +277,9 @@ struct tarn_status *tarn_table__index_catch_up(struct tarn_op *op, struct tarn_t
     int64_t indexed;
     uint64_t hash = 0;
     TARN_TRY(tarn_table__indexed_id(table, &indexed, &hash));
+    pthread_mutex_lock(&table->index_lock);
+    tarn_table__pages_reached(table, indexed);
+    pthread_mutex_unlock(&table->index_lock);
     if (indexed == 0 && range.latest == 0)
         return TARN_OK;
     bool same;

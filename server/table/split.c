@@ -1,220 +1,319 @@
-#include "table/internal.h"
+#include "table/plan.h"
 
-/* Packing the files of a plan into splits as Paimon packs them (docs/format.md, "Batch plan"). */
+/* Packing the files of a bucket into splits as Paimon packs them (docs/format.md, "Batch plan"). */
 
-/* --- sections of a primary-key bucket --- */
+/* --- keys: decoded once, as one number where there is one whole number to compare --- */
 
-struct ranged { /* a file with its keys decoded once */
-    struct tarn_plan_file file;
-    struct tarn_value *min, *max;
+struct ranged {
+    size_t at; /* of the ref */
+    union {
+        struct {
+            const struct tarn_value *min, *max;
+        };
+        struct {
+            int64_t min_number, max_number;
+        };
+    };
 };
 
 struct key_order {
-    const struct tarn_type **types;
-    size_t count;
+    const struct tarn_planner *p;
+    const struct tarn_ref *refs;
+    bool is_number;
 };
 
-static struct key_order key_order_of(struct tarn_op *op, const struct tarn_schema *schema)
+static bool is_number(const struct tarn_planner *p)
 {
-    int *columns;
-    struct key_order k = {.count = tarn_schema_trimmed_key_columns(schema, op->arena, &columns)};
-    k.types = tarn_arena_calloc(op->arena, k.count + 1, sizeof *k.types);
-    for (size_t i = 0; i < k.count; i++)
-        k.types[i] = schema->fields[columns[i]].type;
-    return k;
+    return p->key_count == 1 && ((p->key_types[0]->id >= TARN_TYPE_TINYINT &&
+                                  p->key_types[0]->id <= TARN_TYPE_BIGINT) ||
+                                 p->key_types[0]->id == TARN_TYPE_DATE);
 }
 
-static int compare(const struct key_order *k, const struct tarn_value *a,
-                   const struct tarn_value *b)
+static int compare_values(const struct tarn_planner *p, const struct tarn_value *a,
+                          const struct tarn_value *b)
 {
-    for (size_t i = 0; i < k->count; i++) {
-        int c = tarn_value_compare(k->types[i], &a[i], &b[i]);
+    for (size_t i = 0; i < p->key_count; i++) {
+        int c = tarn_value_compare(p->key_types[i], &a[i], &b[i]);
         if (c != 0)
             return c;
     }
     return 0;
 }
 
+static int compare_numbers(int64_t a, int64_t b)
+{
+    return (a > b) - (a < b);
+}
+
 static int by_range(const void *a, const void *b, void *arg)
 {
     const struct ranged *left = a, *right = b;
-    int c = compare(arg, left->min, right->min);
-    return c != 0 ? c : compare(arg, left->max, right->max);
+    const struct key_order *order = arg;
+    int c;
+    if (order->is_number) {
+        c = compare_numbers(left->min_number, right->min_number);
+        c = c != 0 ? c : compare_numbers(left->max_number, right->max_number);
+    } else {
+        c = compare_values(order->p, left->min, right->min);
+        c = c != 0 ? c : compare_values(order->p, left->max, right->max);
+    }
+    return c != 0 ? c : compare_numbers((int64_t)left->at, (int64_t)right->at);
 }
 
 static int by_arrival(const void *a, const void *b, void *arg)
 {
-    const struct tarn_plan_file *left = &((const struct ranged *)a)->file;
-    const struct tarn_plan_file *right = &((const struct ranged *)b)->file;
-    if (left->added_by != right->added_by)
-        return left->added_by < right->added_by ? -1 : 1;
-    return by_range(a, b, arg);
+    const struct ranged *left = a, *right = b;
+    const struct key_order *order = arg;
+    int c = compare_numbers(order->refs[left->at].added_by, order->refs[right->at].added_by);
+    return c != 0 ? c : by_range(a, b, arg);
 }
 
-static struct tarn_status *decode_ranges(struct tarn_op *op, const struct key_order *k,
-                                         const struct tarn_plan_file *files, size_t count,
-                                         struct ranged **out)
+static struct tarn_slice key_at(const struct tarn_ref *ref, uint32_t at, uint32_t size)
 {
-    struct ranged *list = tarn_arena_calloc(op->arena, count + 1, sizeof *list);
+    return tarn_slice_of(ref->packed + at, size);
+}
+
+static struct tarn_status *decode_ranges(const struct key_order *order, size_t count,
+                                         struct tarn_arena *arena, struct ranged *out)
+{
+    const struct tarn_planner *p = order->p;
     for (size_t i = 0; i < count; i++) {
-        list[i].file = files[i];
-        list[i].min = tarn_arena_calloc(op->arena, k->count + 1, sizeof *list[i].min);
-        list[i].max = tarn_arena_calloc(op->arena, k->count + 1, sizeof *list[i].max);
-        TARN_TRY(
-            tarn_row_deserialize(files[i].entry.file.min_key, k->types, k->count, list[i].min));
-        TARN_TRY(
-            tarn_row_deserialize(files[i].entry.file.max_key, k->types, k->count, list[i].max));
+        const struct tarn_ref *ref = &order->refs[i];
+        struct tarn_value number[2];
+        struct tarn_value *min =
+            order->is_number ? number
+                             : tarn_arena_calloc(arena, p->key_count * 2 + 1, sizeof *min);
+        struct tarn_value *max = min + (order->is_number ? 1 : p->key_count);
+        TARN_TRY(tarn_row_deserialize(key_at(ref, ref->min_key_at, ref->min_key_size),
+                                      p->key_types, p->key_count, min));
+        TARN_TRY(tarn_row_deserialize(key_at(ref, ref->max_key_at, ref->max_key_size),
+                                      p->key_types, p->key_count, max));
+        out[i].at = i;
+        if (order->is_number) {
+            out[i].min_number = min->is_null ? INT64_MIN : min->integer;
+            out[i].max_number = max->is_null ? INT64_MIN : max->integer;
+        } else {
+            out[i].min = min;
+            out[i].max = max;
+        }
     }
-    *out = list;
     return TARN_OK;
 }
 
-struct tarn_status *tarn_table__sections(struct tarn_op *op, const struct tarn_schema *schema,
-                                         struct tarn_plan_file *files, size_t count,
-                                         int *section_of, int *section_count)
+/* Most files come in order already: that is seen before anything is sorted. */
+static void sort_ranges(struct ranged *list, size_t count,
+                        int (*compare)(const void *, const void *, void *), struct key_order *order)
 {
-    struct key_order k = key_order_of(op, schema);
-    struct ranged *list;
-    TARN_TRY(decode_ranges(op, &k, files, count, &list));
-    qsort_r(list, count, sizeof *list, by_range, &k);
-    *section_count = 0;
-    const struct tarn_value *max = NULL;
-    for (size_t i = 0; i < count; i++) {
-        files[i] = list[i].file;
-        if (max == NULL || compare(&k, list[i].min, max) > 0) {
-            (*section_count)++;
-            max = list[i].max;
-        } else if (compare(&k, list[i].max, max) > 0) {
-            max = list[i].max;
+    for (size_t i = 1; i < count; i++)
+        if (compare(&list[i - 1], &list[i], order) > 0) {
+            qsort_r(list, count, sizeof *list, compare, order);
+            return;
         }
-        section_of[i] = *section_count - 1;
+}
+
+static void apply_order(struct tarn_ref *refs, const struct ranged *list, size_t count,
+                        struct tarn_arena *arena)
+{
+    bool same = true;
+    for (size_t i = 0; i < count && same; i++)
+        same = list[i].at == i;
+    if (same)
+        return;
+    struct tarn_ref *sorted = tarn_arena_alloc(arena, count * sizeof *sorted);
+    for (size_t i = 0; i < count; i++)
+        sorted[i] = refs[list[i].at];
+    memcpy(refs, sorted, count * sizeof *sorted);
+}
+
+static bool overlaps(const struct key_order *order, const struct ranged *next,
+                     const struct ranged *last)
+{
+    return order->is_number ? next->min_number <= last->max_number
+                            : compare_values(order->p, next->min, last->max) <= 0;
+}
+
+static bool reaches_further(const struct key_order *order, const struct ranged *next,
+                            const struct ranged *last)
+{
+    return order->is_number ? next->max_number > last->max_number
+                            : compare_values(order->p, next->max, last->max) > 0;
+}
+
+struct tarn_status *tarn_plan__sections(struct tarn_planner *p, struct tarn_ref *refs, size_t count,
+                                        struct tarn_arena *arena, int **section_of,
+                                        int *section_count)
+{
+    struct key_order order = {p, refs, is_number(p)};
+    struct ranged *list = tarn_arena_alloc(arena, (count + 1) * sizeof *list);
+    int *sections = tarn_arena_alloc(arena, (count + 1) * sizeof *sections);
+    TARN_TRY(decode_ranges(&order, count, arena, list));
+    sort_ranges(list, count, by_range, &order);
+    *section_count = 0;
+    const struct ranged *furthest = NULL;
+    for (size_t i = 0; i < count; i++) {
+        if (furthest == NULL || !overlaps(&order, &list[i], furthest)) {
+            (*section_count)++;
+            furthest = &list[i];
+        } else if (reaches_further(&order, &list[i], furthest)) {
+            furthest = &list[i];
+        }
+        sections[i] = *section_count - 1;
     }
+    apply_order(refs, list, count, arena);
+    *section_of = sections;
     return TARN_OK;
 }
 
 /* In the order of Paimon's manifests: as they came, and what came at once by key, as a compaction writes it. */
-static struct tarn_status *sort_by_arrival(struct tarn_op *op, const struct tarn_schema *schema,
-                                           struct tarn_plan_file *files, size_t count)
+static struct tarn_status *sort_by_arrival(struct tarn_planner *p, struct tarn_ref *refs,
+                                           size_t count, struct tarn_arena *arena)
 {
-    struct key_order k = key_order_of(op, schema);
-    struct ranged *list;
-    TARN_TRY(decode_ranges(op, &k, files, count, &list));
-    qsort_r(list, count, sizeof *list, by_arrival, &k);
-    for (size_t i = 0; i < count; i++)
-        files[i] = list[i].file;
+    struct key_order order = {p, refs, is_number(p)};
+    struct ranged *list = tarn_arena_alloc(arena, (count + 1) * sizeof *list);
+    TARN_TRY(decode_ranges(&order, count, arena, list));
+    sort_ranges(list, count, by_arrival, &order);
+    apply_order(refs, list, count, arena);
     return TARN_OK;
 }
 
 /* --- packing --- */
 
 struct packer {
-    struct tarn_op *op;
-    struct tarn_plan *plan;
-    size_t split_capacity;
-    int64_t weight; /* of the split being filled; 0: it is empty */
+    struct tarn_planner *p;
+    struct tarn_bucket_work *work;
+    int64_t weight; /* of the split being filled */
+    bool open;
 };
 
-static void start_split(struct packer *p, struct tarn_plan_file *first)
+static void end_split(struct packer *k, size_t end, bool raw)
 {
-    struct tarn_plan *plan = p->plan;
-    if (plan->split_count == p->split_capacity) {
-        size_t capacity = p->split_capacity == 0 ? 16 : p->split_capacity * 2;
-        struct tarn_split *splits = tarn_arena_calloc(p->op->arena, capacity, sizeof *splits);
-        if (plan->split_count > 0)
-            memcpy(splits, plan->splits, plan->split_count * sizeof *splits);
-        plan->splits = splits;
-        p->split_capacity = capacity;
+    struct tarn_bucket_work *work = k->work;
+    if (work->split_count == work->split_capacity) {
+        work->split_capacity = work->split_capacity == 0 ? 16 : work->split_capacity * 2;
+        work->split_ends =
+            tarn_realloc(work->split_ends, work->split_capacity * sizeof *work->split_ends);
+        work->split_raw =
+            tarn_realloc(work->split_raw, work->split_capacity * sizeof *work->split_raw);
     }
-    plan->splits[plan->split_count++] = (struct tarn_split){
-        .partition = first->entry.partition, .bucket = first->entry.bucket, .files = first};
-    p->weight = 0;
+    work->split_ends[work->split_count] = end;
+    work->split_raw[work->split_count++] = raw;
 }
 
-/* An item is `count` neighbouring files that stay together. */
-static void pack_item(struct packer *p, struct tarn_plan_file *files, size_t count, bool *open)
+/* An item is the refs from `begin` up to `end`, which stay together. */
+static void pack_item(struct packer *k, size_t begin, size_t end)
 {
+    const struct tarn_options *o = k->p->plan.options;
     int64_t size = 0;
-    for (size_t i = 0; i < count; i++)
-        size += files[i].entry.file.size;
-    int64_t weight = TARN_MAX(size, p->plan->options->split_open_cost);
-    if (!*open || (p->weight > 0 && p->weight + weight > p->plan->options->split_target_size))
-        start_split(p, files);
-    *open = true;
-    p->plan->splits[p->plan->split_count - 1].file_count += count;
-    p->weight += weight;
-}
-
-static bool has_deletes(const struct tarn_plan_file *f)
-{
-    int64_t n = f->entry.file.delete_row_count;
-    return n != TARN_FILE_NONE && n > 0;
+    for (size_t i = begin; i < end; i++)
+        if (__builtin_add_overflow(size, k->work->refs[i].size, &size))
+            size = INT64_MAX / 4;
+    int64_t weight = TARN_MIN(TARN_MAX(size, o->split_open_cost), INT64_MAX / 4);
+    if (k->open && k->weight > 0 && k->weight + weight > o->split_target_size) {
+        end_split(k, begin, false);
+        k->weight = 0;
+    }
+    k->open = true;
+    k->weight = TARN_MIN(k->weight + weight, INT64_MAX / 4);
 }
 
 static int by_sequence(const void *a, const void *b)
 {
-    const struct tarn_plan_file *left = a, *right = b;
-    if (left->entry.file.min_sequence != right->entry.file.min_sequence)
-        return left->entry.file.min_sequence < right->entry.file.min_sequence ? -1 : 1;
-    if (left->added_by != right->added_by)
-        return left->added_by < right->added_by ? -1 : 1;
-    return tarn_slice_compare(left->entry.file.name, right->entry.file.name);
+    const struct tarn_ref *left = a, *right = b;
+    int c = compare_numbers(left->min_sequence, right->min_sequence);
+    c = c != 0 ? c : compare_numbers(left->added_by, right->added_by);
+    return c != 0 ? c
+                  : tarn_slice_compare(key_at(left, left->name_at, left->name_size),
+                                       key_at(right, right->name_at, right->name_size));
+}
+
+static void sort_refs(struct tarn_ref *refs, size_t count,
+                      int (*compare)(const void *, const void *))
+{
+    for (size_t i = 1; i < count; i++)
+        if (compare(&refs[i - 1], &refs[i]) > 0) {
+            qsort(refs, count, sizeof *refs, compare);
+            return;
+        }
 }
 
 /* All of one level above 0 and nothing deleted: the files can't overlap and are read as they lie. */
-static bool reads_raw(const struct tarn_plan_file *files, size_t count)
+static bool reads_raw(const struct tarn_ref *refs, size_t count)
 {
     for (size_t i = 0; i < count; i++)
-        if (files[i].entry.file.level == 0 ||
-            files[i].entry.file.level != files[0].entry.file.level || has_deletes(&files[i]))
+        if (refs[i].level == 0 || refs[i].level != refs[0].level || refs[i].has_deletes)
             return false;
     return true;
 }
 
-static struct tarn_status *split_bucket(struct packer *p, struct tarn_plan_file *files,
-                                        size_t count)
+static int by_level(const void *a, const void *b)
 {
-    bool open = false;
-    size_t first_split = p->plan->split_count;
-    const struct tarn_schema *schema = p->plan->schema;
-    if (tarn_schema_is_append(schema) || reads_raw(files, count)) {
-        if (tarn_schema_is_append(schema))
-            qsort(files, count, sizeof *files, by_sequence);
-        else
-            TARN_TRY(sort_by_arrival(p->op, schema, files, count));
-        for (size_t i = 0; i < count; i++)
-            pack_item(p, &files[i], 1, &open);
-        for (size_t s = first_split; s < p->plan->split_count; s++)
-            p->plan->splits[s].raw = true;
-        return TARN_OK;
-    }
-    int *section_of = tarn_arena_calloc(p->op->arena, count + 1, sizeof *section_of);
-    int section_count;
-    TARN_TRY(tarn_table__sections(p->op, schema, files, count, section_of, &section_count));
-    for (size_t begin = 0, end; begin < count; begin = end) {
-        for (end = begin + 1; end < count && section_of[end] == section_of[begin];)
+    const struct tarn_ref *left = a, *right = b;
+    int c = compare_numbers(left->level, right->level);
+    return c != 0 ? c
+                  : tarn_slice_compare(key_at(left, left->name_at, left->name_size),
+                                       key_at(right, right->name_at, right->name_size));
+}
+
+/* One split, whatever there is. before files of a DIFF come after the others. */
+static int by_side(const void *a, const void *b)
+{
+    const struct tarn_ref *left = a, *right = b;
+    int c = compare_numbers(left->is_before, right->is_before);
+    return c != 0 ? c : by_sequence(a, b);
+}
+
+static struct tarn_status *split_sections(struct packer *k, struct tarn_arena *arena)
+{
+    struct tarn_bucket_work *work = k->work;
+    int *section_of, section_count;
+    TARN_TRY(
+        tarn_plan__sections(k->p, work->refs, work->count, arena, &section_of, &section_count));
+    for (size_t begin = 0, end; begin < work->count; begin = end) {
+        for (end = begin + 1; end < work->count && section_of[end] == section_of[begin];)
             end++;
-        pack_item(p, files + begin, end - begin, &open);
+        pack_item(k, begin, end);
     }
-    for (size_t s = first_split; s < p->plan->split_count; s++) {
-        struct tarn_split *split = &p->plan->splits[s];
-        split->raw = split->file_count == 1 && !has_deletes(&split->files[0]);
-    }
+    end_split(k, work->count, false);
+    for (size_t s = 0, begin = 0; s < work->split_count; begin = work->split_ends[s++])
+        work->split_raw[s] =
+            work->split_ends[s] - begin == 1 && !work->refs[begin].has_deletes;
     return TARN_OK;
 }
 
-struct tarn_status *tarn_table__make_splits(struct tarn_op *op, const struct tarn_schema *schema,
-                                            const struct tarn_options *options,
-                                            struct tarn_plan *plan)
+static void split_each(struct packer *k)
 {
-    struct packer p = {.op = op, .plan = plan};
-    for (size_t begin = 0, end; begin < plan->file_count; begin = end) {
-        const struct tarn_manifest_entry *first = &plan->files[begin].entry;
-        for (end = begin + 1; end < plan->file_count; end++) {
-            const struct tarn_manifest_entry *e = &plan->files[end].entry;
-            if (e->bucket != first->bucket || !tarn_slice_equal(e->partition, first->partition))
-                break;
-        }
-        TARN_TRY(split_bucket(&p, plan->files + begin, end - begin));
+    for (size_t i = 0; i < k->work->count; i++)
+        pack_item(k, i, i + 1);
+    end_split(k, k->work->count, true);
+    for (size_t s = 0; s < k->work->split_count; s++)
+        k->work->split_raw[s] = true;
+}
+
+struct tarn_status *tarn_plan__split_bucket(struct tarn_planner *p, struct tarn_bucket_work *work)
+{
+    struct packer k = {.p = p, .work = work};
+    TARN_OWN(tarn_arena_drop) struct tarn_arena *arena = tarn_arena_new();
+    bool unaware = p->is_append && p->plan.options->bucket < 0;
+    work->split_count = work->next_split = work->next_ref = 0;
+    if (p->request.no_splits) {
+        sort_refs(work->refs, work->count, by_level);
+        end_split(&k, work->count, false);
+        return TARN_OK;
     }
+    if (p->request.changes == TARN_CHANGES_DIFF ||
+        (p->request.changes != TARN_CHANGES_NONE && p->request.whole_buckets && !unaware)) {
+        sort_refs(work->refs, work->count, by_side);
+        end_split(&k, work->count, p->request.changes != TARN_CHANGES_DIFF);
+        return TARN_OK;
+    }
+    if (p->is_append) {
+        sort_refs(work->refs, work->count, by_sequence);
+        split_each(&k);
+        return TARN_OK;
+    }
+    if (!reads_raw(work->refs, work->count))
+        return split_sections(&k, arena);
+    TARN_TRY(sort_by_arrival(p, work->refs, work->count, arena));
+    split_each(&k);
     return TARN_OK;
 }

@@ -16,6 +16,7 @@ struct tarn_status *tarn_table_open(struct tarn_op *op, const struct tarn_table_
     table->name = tarn_arena_str(table->names, tarn_slice_str(name));
     pthread_mutex_init(&table->lock, NULL);
     pthread_mutex_init(&table->sequence_lock, NULL);
+    pthread_mutex_init(&table->pin_lock, NULL);
     pthread_mutex_init(&table->index_lock, NULL);
     table->pages = tarn_table__pages_new();
     pthread_rwlock_init(&table->place, NULL);
@@ -54,6 +55,7 @@ void tarn_table_unref(struct tarn_table *table)
     pthread_mutex_destroy(&table->index_lock);
     pthread_rwlock_destroy(&table->place);
     pthread_mutex_destroy(&table->sequence_lock);
+    pthread_mutex_destroy(&table->pin_lock);
     pthread_cond_destroy(&table->news);
     pthread_mutex_destroy(&table->lock);
     tarn_arena_free(table->names);

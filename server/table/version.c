@@ -1,6 +1,8 @@
 #include "table/internal.h"
 
-/* Which snapshot a reader means: by id or by time (docs/format.md, "Time travel"). */
+#include "table/index.h"
+
+/* Which snapshot a reader means: by id, time, watermark or tag (docs/format.md, "Time travel"). */
 
 static struct tarn_status *by_id(struct tarn_op *op, struct tarn_table *table,
                                  const struct tarn_table_view *view, int64_t id,
@@ -57,6 +59,59 @@ static struct tarn_status *by_time(struct tarn_op *op, struct tarn_table *table,
     return TARN_OK;
 }
 
+/* The first snapshot whose watermark has reached the one that is asked for. Watermarks may be missing in between. */
+static struct tarn_status *by_watermark(struct tarn_op *op, struct tarn_table *table,
+                                        const struct tarn_table_view *view, int64_t watermark,
+                                        struct tarn_snapshot *out)
+{
+    for (int64_t id = view->earliest_id; id <= view->snapshot.id; id++) {
+        TARN_OWN(tarn_buf_drop) struct tarn_buf json = {0};
+        TARN_OWN(tarn_arena_drop) struct tarn_arena *arena = tarn_arena_new();
+        struct tarn_snapshot snapshot;
+        bool found;
+        TARN_TRY(tarn_op_check(op));
+        TARN_TRY(tarn_table__indexed_snapshot(table, id, &found, &json));
+        if (!found) /* it expired meanwhile */
+            continue;
+        TARN_TRY(tarn_snapshot_decode(tarn_buf_slice(&json), arena, &snapshot));
+        if (snapshot.watermark != TARN_SNAPSHOT_NONE && snapshot.watermark >= watermark)
+            return by_id(op, table, view, id, out);
+    }
+    return tarn_status_new(TARN_NO_SNAPSHOT_AT,
+                           "table %s has no snapshot whose watermark has reached %" PRId64,
+                           tarn_table_name(table), watermark);
+}
+
+/* A tag is a snapshot's JSON with members of its own; the snapshot itself may have expired. */
+static struct tarn_status *by_tag(struct tarn_op *op, struct tarn_table *table,
+                                  struct tarn_slice tag, struct tarn_snapshot *out)
+{
+    if (tag.size > 255 || memchr(tag.data, '/', tag.size) != NULL ||
+        memchr(tag.data, 0, tag.size) != NULL)
+        return tarn_status_new(TARN_TAG_NOT_FOUND, "table %s has no tag of this name",
+                               tarn_table_name(table));
+    TARN_OWN(tarn_buf_drop) struct tarn_buf json = {0};
+    struct tarn_status *s =
+        tarn_store_get(table->env->store, op,
+                       tarn_table__key(op, table, "tag/tag-%.*s", TARN_SLICE_ARG(tag)), &json);
+    if (tarn_status_reason(s) == TARN_OBJECT_NOT_FOUND) {
+        tarn_status_free(s);
+        return tarn_status_new(TARN_TAG_NOT_FOUND, "table %s has no tag %.*s",
+                               tarn_table_name(table), TARN_SLICE_ARG(tag));
+    }
+    TARN_TRY(s);
+    s = tarn_snapshot_decode(tarn_arena_copy(op->arena, tarn_buf_slice(&json)), op->arena, out);
+    return s == TARN_OK ? s
+                        : tarn_status_wrap(s, "table %s, tag %.*s", tarn_table_name(table),
+                                           TARN_SLICE_ARG(tag));
+}
+
+static struct tarn_status *no_snapshot_yet(const struct tarn_table *table)
+{
+    return tarn_status_new(TARN_NO_SNAPSHOT_AT, "table %s has no snapshot yet",
+                           tarn_table_name(table));
+}
+
 struct tarn_status *tarn_table_snapshot(struct tarn_op *op, struct tarn_table *table,
                                         struct tarn_version version, bool *found,
                                         struct tarn_snapshot *out)
@@ -67,12 +122,14 @@ struct tarn_status *tarn_table_snapshot(struct tarn_op *op, struct tarn_table *t
     *found = true;
     if (version.snapshot_id != TARN_SNAPSHOT_NONE)
         return by_id(op, table, view, version.snapshot_id, out);
-    if (version.time_ms != TARN_SNAPSHOT_NONE) {
-        if (!view->has_snapshot)
-            return tarn_status_new(TARN_NO_SNAPSHOT_AT, "table %s has no snapshot yet",
-                                   table->name);
-        return by_time(op, table, view, version.time_ms, out);
-    }
+    if (version.tag.size > 0)
+        return by_tag(op, table, version.tag, out);
+    if (version.time_ms != TARN_SNAPSHOT_NONE)
+        return view->has_snapshot ? by_time(op, table, view, version.time_ms, out)
+                                  : no_snapshot_yet(table);
+    if (version.watermark != TARN_SNAPSHOT_NONE)
+        return view->has_snapshot ? by_watermark(op, table, view, version.watermark, out)
+                                  : no_snapshot_yet(table);
     *found = view->has_snapshot;
     return *found ? by_id(op, table, view, view->snapshot.id, out) : TARN_OK;
 }

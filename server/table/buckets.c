@@ -1,0 +1,58 @@
+#include "table/index.h"
+
+/* Pictures of buckets, for compaction: what is live now. */
+
+struct tarn_status *tarn_table_buckets(struct tarn_op *op, struct tarn_table *table,
+                                       struct tarn_slice partition, struct tarn_bucket_files **out,
+                                       size_t *count)
+{
+    TARN_TRY(tarn_table__check_here(table));
+    TARN_OWN(tarn_buf_drop) struct tarn_buf prefix = {0};
+    tarn_table__bucket_prefix(table->uuid, partition, NULL, &prefix);
+    struct tarn_live *live;
+    size_t live_count;
+    TARN_TRY(tarn_table__live_list(table, tarn_buf_slice(&prefix), op->arena, &live, &live_count));
+    struct tarn_manifest_entry *files = tarn_arena_calloc(op->arena, live_count + 1, sizeof *files);
+    struct tarn_bucket_files *list = tarn_arena_calloc(op->arena, live_count + 1, sizeof *list);
+    size_t n = 0;
+    for (size_t i = 0; i < live_count; i++) { /* keys come in order of partition and bucket */
+        files[i] = live[i].entry;
+        if (n == 0 || list[n - 1].bucket != files[i].bucket ||
+            !tarn_slice_equal(list[n - 1].partition, files[i].partition))
+            list[n++] = (struct tarn_bucket_files){files[i].partition, files[i].bucket,
+                                                   files[i].total_buckets, &files[i], 0};
+        list[n - 1].file_count++;
+    }
+    *out = list;
+    *count = n;
+    return TARN_OK;
+}
+
+struct tarn_status *tarn_table_bucket(struct tarn_op *op, struct tarn_table *table,
+                                      struct tarn_slice partition, int32_t bucket,
+                                      struct tarn_bucket_files *out)
+{
+    TARN_TRY(tarn_table__check_here(table));
+    TARN_OWN(tarn_buf_drop) struct tarn_buf prefix = {0};
+    TARN_OWN(tarn_free_drop) struct tarn_manifest_entry *files = NULL;
+    size_t n = 0, capacity = 0;
+    tarn_table__bucket_prefix(table->uuid, partition, &bucket, &prefix);
+    TARN_OWN(tarn_state_iterator_drop)
+    struct tarn_state_iterator *it =
+        tarn_state_iterator_new(table->env->state, TARN_FAMILY_STATS, tarn_buf_slice(&prefix));
+    struct tarn_slice key, value;
+    while (tarn_state_iterator_next(it, &key, &value)) {
+        TARN_GROW(files, n, capacity);
+        TARN_TRY(tarn_manifest_entry_view(tarn_arena_copy(op->arena, value), op->arena, &files[n]));
+        n++;
+    }
+    TARN_TRY(tarn_state_iterator_error(it));
+    out->partition = partition;
+    out->bucket = bucket;
+    out->total_buckets = n > 0 ? files[0].total_buckets : 0;
+    out->files = tarn_arena_calloc(op->arena, n + 1, sizeof *out->files);
+    out->file_count = n;
+    if (n > 0)
+        memcpy(out->files, files, n * sizeof *files);
+    return TARN_OK;
+}

@@ -1,0 +1,439 @@
+#include "table/plan.h"
+
+/*
+ * Which files a bucket has at the plan's snapshot: live ones from pages, and where the index has gone on since, those
+ * that were removed later; or what was listed from elsewhere. Files that can't hold a row are left out on the way.
+ */
+
+/* --- work on a bucket --- */
+
+struct tarn_bucket_work *tarn_plan__work_new(void)
+{
+    struct tarn_bucket_work *work = tarn_calloc(1, sizeof *work);
+    work->arena = tarn_arena_new();
+    return work;
+}
+
+void tarn_plan__work_free(struct tarn_bucket_work *work)
+{
+    if (work == NULL)
+        return;
+    free(work->refs);
+    free(work->split_ends);
+    free(work->split_raw);
+    tarn_page_set_fini(&work->pages);
+    tarn_arena_free(work->arena);
+    free(work);
+}
+
+void tarn_plan__work_drop(struct tarn_bucket_work **work)
+{
+    tarn_plan__work_free(*work);
+    *work = NULL;
+}
+
+void tarn_plan__ref_add(struct tarn_bucket_work *work, const struct tarn_manifest_entry *entry,
+                        struct tarn_slice packed, int64_t added_by, bool has_stats)
+{
+    const struct tarn_data_file *f = &entry->file;
+    TARN_GROW(work->refs, work->count, work->capacity);
+    work->refs[work->count++] = (struct tarn_ref){
+        .packed = packed.data,
+        .packed_size = (uint32_t)packed.size,
+        .min_key_at = (uint32_t)(f->min_key.data - packed.data),
+        .min_key_size = (uint32_t)f->min_key.size,
+        .max_key_at = (uint32_t)(f->max_key.data - packed.data),
+        .max_key_size = (uint32_t)f->max_key.size,
+        .name_at = (uint32_t)(f->name.data - packed.data),
+        .name_size = (uint16_t)f->name.size,
+        .has_stats = has_stats,
+        .has_deletes = f->delete_row_count != TARN_FILE_NONE && f->delete_row_count > 0,
+        .level = f->level,
+        .total_buckets = entry->total_buckets,
+        .added_by = added_by,
+        .size = f->size,
+        .row_count = f->row_count,
+        .min_sequence = f->min_sequence,
+    };
+}
+
+/* --- one file --- */
+
+static struct tarn_status *damaged(const struct tarn_planner *p)
+{
+    return tarn_status_new(TARN_STATE_DAMAGED, "table %s: an entry of the index is damaged",
+                           tarn_table_name(p->table));
+}
+
+/* By bucket and keys: what an entry says without statistics. */
+static struct tarn_status *passes_bare(struct tarn_planner *p,
+                                       const struct tarn_manifest_entry *entry, bool *out)
+{
+    *out = tarn_plan__bucket_passes(p, entry->bucket, entry->total_buckets);
+    if (!*out) {
+        p->plan.pruned_by_bucket++;
+        return TARN_OK;
+    }
+    if (p->request.changes == TARN_CHANGES_DIFF)
+        return TARN_OK;
+    TARN_TRY(tarn_plan__key_passes(p, entry, out));
+    p->plan.pruned_by_key += !*out;
+    return TARN_OK;
+}
+
+static struct tarn_status *passes_stats(struct tarn_planner *p,
+                                        const struct tarn_manifest_entry *entry, bool *out)
+{
+    enum tarn_verdict verdict = TARN_VERDICT_PASSES;
+    if (p->request.changes != TARN_CHANGES_DIFF)
+        TARN_TRY(tarn_plan__stats_verdict(p, &entry->file, p->is_append, &verdict));
+    *out = verdict == TARN_VERDICT_PASSES;
+    p->plan.pruned_by_key += verdict == TARN_VERDICT_KEY;
+    p->plan.pruned_by_stats += verdict == TARN_VERDICT_STATS;
+    return TARN_OK;
+}
+
+/* A packed entry with statistics, whose memory stays. */
+static struct tarn_status *consider_full(struct tarn_planner *p, struct tarn_bucket_work *work,
+                                         struct tarn_slice packed, int64_t added_by, bool is_before)
+{
+    struct tarn_manifest_entry entry;
+    bool passes;
+    p->plan.files_seen++;
+    tarn_plan__scratch_reset(p);
+    TARN_TRY(tarn_manifest_entry_view(packed, p->scratch, &entry));
+    TARN_TRY(passes_bare(p, &entry, &passes));
+    if (passes && p->has_where)
+        TARN_TRY(passes_stats(p, &entry, &passes));
+    if (!passes)
+        return TARN_OK;
+    tarn_plan__ref_add(work, &entry, packed, added_by, true);
+    work->refs[work->count - 1].is_before = is_before;
+    return TARN_OK;
+}
+
+/* --- live files --- */
+
+/* STATS beside the pages of a bucket. It stands behind entry `next` - 1 of page `page`. */
+struct stats_walk {
+    struct tarn_state_iterator *it; /* NULL: not opened yet */
+    const struct tarn_page_set *set;
+    size_t page, next;
+    bool standing;
+};
+
+#define STEP_MAX 8 /* so many entries are sooner stepped over than sought */
+
+static struct tarn_status *stats_of(struct tarn_planner *p, struct stats_walk *w, size_t page,
+                                    size_t i, struct tarn_slice packed, struct tarn_slice *out)
+{
+    const struct tarn_page_set *set = w->set;
+    struct tarn_slice key, value = {0};
+    if (w->it == NULL) {
+        struct tarn_state_range range = {set->pages[page].from, set->pages[set->count - 1].to,
+                                         set->view, p->request.with_stats};
+        w->it = tarn_state_iterator_open(p->table->env->state, TARN_FAMILY_STATS, &range);
+        w->page = page;
+        w->standing = true;
+    }
+    if (w->page + 1 == page && w->next == set->pages[w->page].content->count) {
+        w->page = page;
+        w->next = 0;
+    }
+    bool near = w->standing && w->page == page && i >= w->next && i - w->next <= STEP_MAX;
+    if (!near) {
+        TARN_OWN(tarn_buf_drop) struct tarn_buf live_key = {0};
+        struct tarn_manifest_entry entry; /* with its lists, which are part of its identity */
+        TARN_TRY(tarn_manifest_entry_view(packed, p->scratch, &entry));
+        tarn_table__live_key(p->table->uuid, &entry, &live_key);
+        tarn_state_iterator_seek(w->it, tarn_buf_slice(&live_key));
+        w->page = page;
+        w->next = i;
+        w->standing = true;
+    }
+    for (; w->next <= i; w->next++)
+        if (!tarn_state_iterator_next(w->it, &key, &value)) {
+            TARN_TRY(tarn_state_iterator_error(w->it));
+            return damaged(p);
+        }
+    *out = value;
+    return TARN_OK;
+}
+
+static void stats_walk_fini(struct stats_walk *w)
+{
+    tarn_state_iterator_free(w->it);
+}
+
+static bool same_file(const struct tarn_manifest_entry *a, const struct tarn_manifest_entry *b)
+{
+    return a->file.level == b->file.level && tarn_slice_equal(a->file.name, b->file.name);
+}
+
+/* One live entry that the snapshot sees. */
+static struct tarn_status *consider_live(struct tarn_planner *p, struct tarn_bucket_work *work,
+                                         struct stats_walk *walk, size_t page, size_t i,
+                                         struct tarn_slice packed, int64_t added_by,
+                                         struct tarn_page_bounds *bounds)
+{
+    struct tarn_manifest_entry entry, full;
+    struct tarn_slice stats;
+    bool passes;
+    tarn_plan__scratch_reset(p);
+    TARN_TRY(tarn_manifest_entry_view(packed, NULL, &entry));
+    if (bounds != NULL && !bounds->has_values)
+        TARN_TRY(tarn_plan__page_bounds_add(p, bounds, &entry.file, i == 0));
+    p->plan.files_seen++;
+    TARN_TRY(passes_bare(p, &entry, &passes));
+    bool bounding = bounds != NULL && bounds->has_values;
+    if (!p->needs_stats || (!passes && !bounding)) {
+        if (passes)
+            tarn_plan__ref_add(work, &entry, packed, added_by, false);
+        return TARN_OK;
+    }
+    TARN_TRY(stats_of(p, walk, page, i, packed, &stats));
+    TARN_TRY(tarn_manifest_entry_view(stats, p->scratch, &full));
+    if (!same_file(&entry, &full))
+        return damaged(p);
+    if (bounding)
+        TARN_TRY(tarn_plan__page_bounds_add(p, bounds, &full.file, i == 0));
+    if (passes && p->has_where)
+        TARN_TRY(passes_stats(p, &full, &passes));
+    if (passes) { /* what the walk lends goes with its next step */
+        tarn_plan__ref_add(work, &full, stats, added_by, true);
+        work->refs[work->count - 1].packed = tarn_arena_copy(work->arena, stats).data;
+    }
+    return TARN_OK;
+}
+
+/* Bounds are kept where a page is looked at whole for the first time, of keys or, in append tables, of values. */
+static struct tarn_page_bounds *bounds_wanted(struct tarn_planner *p,
+                                              const struct tarn_page_ref *ref)
+{
+    bool of_keys = p->has_where && p->key_count > 0 && p->key_where.node_count > 0;
+    bool of_values = p->has_where && p->is_append;
+    if ((!of_keys && !of_values) || ref->version == 0 ||
+        (ref->bounds != NULL && ref->bounds->schema_id == p->plan.schema->id))
+        return NULL;
+    return tarn_plan__page_bounds_new(p, of_values);
+}
+
+static struct tarn_status *gather_page(struct tarn_planner *p, struct tarn_bucket_work *work,
+                                       struct stats_walk *walk, size_t page)
+{
+    const struct tarn_page_ref *ref = &work->pages.pages[page];
+    struct tarn_page_bounds *bounds = bounds_wanted(p, ref);
+    struct tarn_status *s = TARN_OK;
+    for (size_t i = 0; i < ref->content->count && s == TARN_OK; i++) {
+        struct tarn_slice packed;
+        int64_t added_by;
+        if (!tarn_table__split_value(tarn_page_entry(ref->content, i), &added_by, &packed))
+            s = damaged(p);
+        else if (added_by <= p->plan.snapshot.id)
+            s = consider_live(p, work, walk, page, i, packed, added_by, bounds);
+        else
+            tarn_page_bounds_unref(tarn_move(bounds)); /* not of all its files */
+    }
+    if (s == TARN_OK && bounds != NULL && ref->content->count > 0)
+        tarn_table__pages_keep_bounds(p->table, ref, tarn_page_bounds_ref(bounds));
+    tarn_page_bounds_unref(bounds);
+    return s;
+}
+
+static struct tarn_status *gather_live(struct tarn_planner *p, struct tarn_bucket_work *work)
+{
+    TARN_OWN(stats_walk_fini) struct stats_walk walk = {.set = &work->pages};
+    for (size_t i = 0; i < work->pages.count; i++) {
+        const struct tarn_page_ref *ref = &work->pages.pages[i];
+        if ((i & 15) == 0)
+            TARN_TRY(tarn_op_check(p->op));
+        if (ref->content != NULL) {
+            TARN_TRY(gather_page(p, work, &walk, i));
+            continue;
+        }
+        p->plan.files_seen += ref->file_count;
+        *(ref->bounds->has_values ? &p->plan.pruned_by_stats : &p->plan.pruned_by_key) +=
+            ref->file_count;
+    }
+    return TARN_OK;
+}
+
+/* --- files that were removed since --- */
+
+static struct tarn_status *gather_removed(struct tarn_planner *p, struct tarn_bucket_work *work)
+{
+    TARN_OWN(tarn_buf_drop) struct tarn_buf from = {0};
+    TARN_OWN(tarn_buf_drop) struct tarn_buf to = {0};
+    tarn_table__removed_from(p->table->uuid, work->key, p->plan.snapshot.id + 1, &from);
+    tarn_table__range_end(p->table->uuid, work->key, &to);
+    struct tarn_state_range range = {tarn_buf_slice(&from), tarn_buf_slice(&to), work->pages.view,
+                                     false};
+    TARN_OWN(tarn_state_iterator_drop)
+    struct tarn_state_iterator *it =
+        tarn_state_iterator_open(p->table->env->state, TARN_FAMILY_REMOVED, &range);
+    struct tarn_slice key, value, packed;
+    for (size_t steps = 1; tarn_state_iterator_next(it, &key, &value); steps++) {
+        int64_t added_by;
+        if ((steps & 1023) == 0)
+            TARN_TRY(tarn_op_check(p->op));
+        if (!tarn_table__split_value(value, &added_by, &packed))
+            return damaged(p);
+        if (added_by <= p->plan.snapshot.id)
+            TARN_TRY(consider_full(p, work, tarn_arena_copy(work->arena, packed), added_by, false));
+    }
+    return tarn_state_iterator_error(it);
+}
+
+/* The first bucket above `after` that had files which were removed since the plan's snapshot. Appends its key. */
+static struct tarn_status *next_removed(struct tarn_planner *p, bool *found, struct tarn_buf *out)
+{
+    TARN_OWN(tarn_buf_drop) struct tarn_buf from = {0};
+    TARN_OWN(tarn_buf_drop) struct tarn_buf to = {0};
+    if (p->after.size > 0)
+        tarn_table__range_end(p->table->uuid, tarn_buf_slice(&p->after), &from);
+    else
+        tarn_buf_add(&from, p->table->uuid, TARN_INDEX_UUID_SIZE);
+    tarn_table__range_end(p->table->uuid, tarn_slice_str(NULL), &to);
+    struct tarn_state_range range = {.from = tarn_buf_slice(&from), .to = tarn_buf_slice(&to)};
+    TARN_OWN(tarn_state_iterator_drop)
+    struct tarn_state_iterator *it =
+        tarn_state_iterator_open(p->table->env->state, TARN_FAMILY_REMOVED, &range);
+    struct tarn_slice key, value;
+    *found = false;
+    while (tarn_state_iterator_next(it, &key, &value)) {
+        struct tarn_slice rest =
+            tarn_slice_of(key.data + TARN_INDEX_UUID_SIZE, key.size - TARN_INDEX_UUID_SIZE);
+        size_t size = tarn_table__bucket_size(rest);
+        struct tarn_slice bucket = tarn_slice_of(rest.data, size);
+        rest = tarn_slice_of(rest.data + size, rest.size - size);
+        int64_t removed_by;
+        if (size == 0 || !tarn_key_take_i64(&rest, &removed_by))
+            return damaged(p);
+        if (removed_by > p->plan.snapshot.id) {
+            *found = true;
+            tarn_buf_clear(out);
+            tarn_buf_add_slice(out, bucket);
+            return TARN_OK;
+        }
+        tarn_buf_clear(&from);
+        tarn_table__removed_from(p->table->uuid, bucket, p->plan.snapshot.id + 1, &from);
+        tarn_state_iterator_seek(it, tarn_buf_slice(&from));
+    }
+    return tarn_state_iterator_error(it);
+}
+
+/* --- the next bucket --- */
+
+static struct tarn_status *find_indexed(struct tarn_planner *p, bool *found,
+                                        struct tarn_page_bucket *out)
+{
+    struct tarn_slice after = tarn_buf_slice(&p->after);
+    TARN_TRY(tarn_table__pages_next(p->op, p->table, after, found, out));
+    if (!tarn_table__pages_is_past(p->table, p->plan.snapshot.id))
+        return TARN_OK;
+    TARN_OWN(tarn_buf_drop) struct tarn_buf removed = {0};
+    bool also;
+    TARN_TRY(next_removed(p, &also, &removed));
+    int order = !also || !*found ? 0
+                                 : tarn_slice_compare(tarn_buf_slice(&removed),
+                                                      tarn_buf_slice(&out->key));
+    if (also && (!*found || order < 0)) {
+        tarn_buf_clear(&out->key);
+        tarn_buf_add_slice(&out->key, tarn_buf_slice(&removed));
+        out->file_count = 0;
+        *found = true;
+    }
+    if (also) /* what was removed may have been written for another count */
+        out->total_buckets = 0;
+    return TARN_OK;
+}
+
+static struct tarn_status *gather_indexed(struct tarn_planner *p, struct tarn_bucket_work *work)
+{
+    TARN_TRY(tarn_table__pages_load(p->op, p->table, work->key, p->epoch, p->plan.snapshot.id,
+                                    p->needs_stats, tarn_plan__page_wanted, p, &work->pages));
+    TARN_TRY(gather_live(p, work));
+    return work->pages.is_past ? gather_removed(p, work) : TARN_OK;
+}
+
+static struct tarn_status *gather_listed(struct tarn_planner *p, struct tarn_bucket_work *work)
+{
+    while (p->listed_next < p->listed_count &&
+           tarn_slice_equal(p->listed[p->listed_next].key, work->key)) {
+        const struct tarn_listed *l = &p->listed[p->listed_next++];
+        TARN_TRY(consider_full(p, work, l->packed, l->added_by, l->is_before));
+    }
+    return TARN_OK;
+}
+
+static struct tarn_status *find_bucket(struct tarn_planner *p, bool *found,
+                                       struct tarn_page_bucket *out)
+{
+    if (!p->is_listed)
+        return find_indexed(p, found, out);
+    struct tarn_slice after = tarn_buf_slice(&p->after);
+    while (p->listed_next < p->listed_count && after.size > 0 &&
+           tarn_slice_equal(p->listed[p->listed_next].key, after))
+        p->listed_next++; /* of a bucket that was ruled out */
+    *found = p->listed_next < p->listed_count;
+    out->total_buckets = 0;
+    out->file_count = 0;
+    if (!*found)
+        return TARN_OK;
+    struct tarn_slice key = p->listed[p->listed_next].key;
+    for (size_t i = p->listed_next;
+         i < p->listed_count && tarn_slice_equal(p->listed[i].key, key); i++)
+        out->file_count++;
+    tarn_buf_clear(&out->key);
+    tarn_buf_add_slice(&out->key, key);
+    return TARN_OK;
+}
+
+/* Whole buckets that are ruled out by what they are. */
+static struct tarn_status *bucket_matters(struct tarn_planner *p, struct tarn_bucket_work *work,
+                                          const struct tarn_page_bucket *bucket, bool *out)
+{
+    /* Postponed files wait for their bucket (format.md "Buckets"): listed, but no reader sees their rows. */
+    *out = work->bucket >= 0 || p->request.no_splits;
+    if (!*out)
+        return TARN_OK;
+    TARN_TRY(tarn_plan__partition_passes(p, work->partition, out));
+    if (!*out) {
+        p->plan.files_seen += bucket->file_count;
+        p->plan.pruned_by_partition += bucket->file_count;
+        return TARN_OK;
+    }
+    *out = tarn_plan__bucket_passes(p, work->bucket, bucket->total_buckets);
+    if (!*out) {
+        p->plan.files_seen += bucket->file_count;
+        p->plan.pruned_by_bucket += bucket->file_count;
+    }
+    return TARN_OK;
+}
+
+struct tarn_status *tarn_plan__next_bucket(struct tarn_planner *p, bool *found,
+                                           struct tarn_bucket_work *work)
+{
+    TARN_OWN(tarn_page_bucket_fini) struct tarn_page_bucket bucket = {0};
+    for (int64_t steps = 1;; steps++) {
+        bool matters;
+        if ((steps & 63) == 0)
+            TARN_TRY(tarn_op_check(p->op));
+        TARN_TRY(find_bucket(p, found, &bucket));
+        if (!*found)
+            return TARN_OK;
+        tarn_buf_clear(&p->after);
+        tarn_buf_add_slice(&p->after, tarn_buf_slice(&bucket.key));
+        work->key = tarn_arena_copy(work->arena, tarn_buf_slice(&bucket.key));
+        if (!tarn_table__parse_bucket(work->key, work->arena, &work->partition, &work->bucket))
+            return damaged(p);
+        TARN_TRY(bucket_matters(p, work, &bucket, &matters));
+        if (!matters)
+            continue;
+        TARN_TRY(p->is_listed ? gather_listed(p, work) : gather_indexed(p, work));
+        TARN_TRY(tarn_plan__prune_bucket(p, work));
+        if (work->count > 0)
+            return TARN_OK;
+        tarn_page_set_fini(&work->pages);
+    }
+}
