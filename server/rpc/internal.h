@@ -92,6 +92,8 @@ struct tarn_table_ref tarn_rpc__ref(const Tarn__V1__TableRef *ref); /* NULL: an 
 struct tarn_page tarn_rpc__page(const Tarn__V1__Page *page);
 TARN_MUST struct tarn_status *tarn_rpc__version(const Tarn__V1__Version *version,
                                                 struct tarn_version *out);
+/* Changes.How as enum tarn_changes (subscribe.c). */
+TARN_MUST struct tarn_status *tarn_rpc__how(int how, int *out);
 struct tarn_pair *tarn_rpc__pairs(struct tarn_op *op, Tarn__V1__Option *const *options,
                                   size_t count);
 Tarn__V1__Option **tarn_rpc__options(struct tarn_op *op, const struct tarn_pair *pairs,

@@ -28,5 +28,16 @@ TARN_MUST struct tarn_status *tarn_rpc__commit(struct tarn_op *op, struct tarn_s
                                                const void *request, void *response);
 TARN_MUST struct tarn_status *tarn_rpc__plan(struct tarn_op *op, struct tarn_rpc *rpc,
                                              struct tarn_call *call);
+TARN_MUST struct tarn_status *tarn_rpc__subscribe(struct tarn_op *op, struct tarn_rpc *rpc,
+                                                  struct tarn_call *call);
+TARN_MUST struct tarn_status *tarn_rpc__list_consumers(struct tarn_op *op,
+                                                       struct tarn_service *service,
+                                                       const void *request, void *response);
+TARN_MUST struct tarn_status *tarn_rpc__set_consumer(struct tarn_op *op,
+                                                     struct tarn_service *service,
+                                                     const void *request, void *response);
+TARN_MUST struct tarn_status *tarn_rpc__drop_consumer(struct tarn_op *op,
+                                                      struct tarn_service *service,
+                                                      const void *request, void *response);
 
 #endif

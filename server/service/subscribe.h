@@ -89,7 +89,8 @@ struct tarn_subscribe_door {
     void (*release)(void *stream); /* once, the last */
 };
 struct tarn_subscriber;
-/* `stream` is consumed by success alone. Nothing is written before tarn_subscriber_start. */
+/* `stream` is consumed by success alone. Nothing is written before tarn_subscriber_start, which must follow, also when
+ * the stream has ended by then. */
 TARN_MUST struct tarn_status *tarn_service_subscribe(struct tarn_op *op,
                                                      struct tarn_service *service,
                                                      const struct tarn_subscribe_request *request,

@@ -104,8 +104,8 @@ static struct tarn_status *check_same(struct tarn_op *op, const struct maker *m)
     struct tarn_snapshot again;
     uint64_t identity;
     bool found;
-    TARN_TRY(tarn_table_find_snapshot(op, m->table, m->entry->snapshot_id, &found, &again,
-                                      &identity));
+    TARN_TRY(
+        tarn_table_find_snapshot(op, m->table, m->entry->snapshot_id, &found, &again, &identity));
     if (found && identity == m->entry->identity)
         return TARN_OK;
     return tarn_service__reset(op, m->table, TARN_SNAPSHOT_ROLLED_BACK,

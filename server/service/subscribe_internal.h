@@ -36,6 +36,11 @@ struct tarn_topic_spec {
     const char *where;
     const struct tarn_subscribe_door *door;
 };
+/* The splits of a snapshot, or of what it changed, as streaming readers want them (docs/format.md, "Streaming"). */
+TARN_MUST struct tarn_status *tarn_service__plan_event(struct tarn_op *op, struct tarn_table *table,
+                                                       const struct tarn_topic_spec *spec,
+                                                       int64_t snapshot_id, bool whole,
+                                                       struct tarn_plan *out, const char ***paths);
 uint64_t tarn_service__topic_filter(const struct tarn_topic_spec *spec);
 /* Does the stream go on at `position`? Why not, if not. latest: of the table, now. */
 TARN_MUST struct tarn_status *tarn_service__check_position(struct tarn_op *op,

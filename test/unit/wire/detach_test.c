@@ -47,10 +47,11 @@ static struct tarn_status *hand_over(void *self, struct tarn_op *op TARN_UNUSED,
     struct tarn_message *request = NULL;
     TARN_TRY(tarn_call_read(call, &request));
     tarn_message_free(request);
-    struct stream *stream = &hand->streams[atomic_fetch_add(&hand->count, 1)];
+    struct stream *stream = &hand->streams[atomic_load(&hand->count)]; /* they come one by one */
     stream->hand = hand;
     stream->call = call;
     tarn_call_detach(call, &events, stream);
+    atomic_fetch_add(&hand->count, 1);
     return TARN_OK;
 }
 

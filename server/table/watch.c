@@ -1,0 +1,46 @@
+#include "table/watch.h"
+
+#include "table/internal.h"
+
+/* Snapshots by id and by time, for those that read them one after the other. */
+
+struct tarn_status *tarn_table_find_snapshot(struct tarn_op *op, struct tarn_table *table,
+                                             int64_t id, bool *found, struct tarn_snapshot *out,
+                                             uint64_t *identity)
+{
+    TARN_OWN(tarn_table__leave) TARN_UNUSED pthread_rwlock_t *place = tarn_table__enter(table);
+    struct tarn_slice json;
+    TARN_TRY(tarn_table__check_here(table));
+    *found = false;
+    if (id <= 0)
+        return TARN_OK;
+    TARN_TRY(tarn_table__read_snapshot(op, table, id, op->arena, found, &json, out));
+    if (*found) {
+        *identity = tarn_xxh64(json, 0);
+        *identity += *identity == 0;
+    }
+    return TARN_OK;
+}
+
+/* Below the first one that is early enough, as Paimon searches: times may not rise with ids where clocks differ. */
+struct tarn_status *tarn_table_snapshot_since(struct tarn_op *op, struct tarn_table *table,
+                                              const struct tarn_table_view *view, int64_t time_ms,
+                                              int64_t *id)
+{
+    int64_t low = view->earliest_id, high = view->has_snapshot ? view->snapshot.id + 1 : 1;
+    if (!view->has_snapshot)
+        low = high;
+    while (low < high) {
+        int64_t middle = low + (high - low) / 2;
+        struct tarn_snapshot snapshot;
+        uint64_t identity;
+        bool found;
+        TARN_TRY(tarn_table_find_snapshot(op, table, middle, &found, &snapshot, &identity));
+        if (!found || snapshot.time_ms < time_ms) /* not there: it expired meanwhile */
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    *id = low;
+    return TARN_OK;
+}
