@@ -25,7 +25,7 @@
 #include "http/http.h"
 #include "maintain/maintain.h"
 #include "rpc/rpc.h"
-#include "service/service.h"
+#include "service/subscribe.h"
 #include "state/state.h"
 #include "store/store.h"
 #include "wire/wire.h"
@@ -59,7 +59,9 @@ struct daemon {
     struct tarn_access *access;
     struct tarn_table_env env;
     struct tarn_catalog *catalog;
-    _Atomic(struct tarn_maintain *) maintain; /* made after the catalog, which notices commits */
+    /* Made after the catalog, which notices commits. */
+    _Atomic(struct tarn_maintain *) maintain;
+    _Atomic(struct tarn_subscriptions *) subscriptions;
     struct tarn_service service;
     struct tarn_rpc *rpc;
     struct tarn_wire_server *server;
@@ -255,6 +257,8 @@ static struct tarn_status *check_conf(const struct tarn_conf *conf)
     TARN_TRY(check_range(conf, TARN_CONF_worker_lease, 1000, 86400000));
     TARN_TRY(check_range(conf, TARN_CONF_commit_foreign_check, 0, 86400000));
     TARN_TRY(check_range(conf, TARN_CONF_commit_retries, 0, 1000));
+    TARN_TRY(check_range(conf, TARN_CONF_subscribe_max, 0, 1000000));
+    TARN_TRY(check_range(conf, TARN_CONF_subscribe_slow_after, 100, 86400000));
     return check_range(conf, TARN_CONF_compaction_check_interval, 10, 86400000);
 }
 
@@ -410,6 +414,18 @@ static struct tarn_status *start_maintain(struct daemon *d)
     return notice_all(d);
 }
 
+static void start_subscriptions(struct daemon *d)
+{
+    struct tarn_subscriptions_options options = {
+        .exec = d->exec,
+        .catalog = d->catalog,
+        .foreign_check_ms = tarn_conf_int(d->conf, TARN_CONF_commit_foreign_check),
+        .slow_after_ms = tarn_conf_int(d->conf, TARN_CONF_subscribe_slow_after),
+        .subscriber_max = (int)tarn_conf_int(d->conf, TARN_CONF_subscribe_max),
+    };
+    atomic_store(&d->subscriptions, tarn_subscriptions_new(&options));
+}
+
 static int worker_count(const struct daemon *d)
 {
     int64_t count = tarn_conf_int(d->conf, TARN_CONF_worker_count);
@@ -421,6 +437,7 @@ static void fill_service(struct daemon *d)
     struct tarn_service *s = &d->service;
     s->catalog = d->catalog;
     s->maintain = atomic_load(&d->maintain);
+    s->subscriptions = atomic_load(&d->subscriptions);
     s->access = d->access;
     s->exec = d->exec;
     s->store = d->store;
@@ -525,6 +542,7 @@ static struct tarn_status *start(struct daemon *d)
     TARN_TRY(tarn_access_open(d->conf, &d->access));
     TARN_TRY(open_catalog(d));
     TARN_TRY(start_maintain(d));
+    start_subscriptions(d);
     fill_service(d);
     TARN_TRY(recover_commits(d));
     TARN_TRY(start_doors(d));
@@ -561,6 +579,7 @@ static void take_down(struct daemon *d)
     tarn_rpc_free(d->rpc);
     tarn_supervisor_free(d->supervisor);
     tarn_intents_free(d->service.intents);
+    tarn_subscriptions_free(atomic_exchange(&d->subscriptions, NULL));
     tarn_maintain_free(atomic_exchange(&d->maintain, NULL));
     tarn_catalog_close(d->catalog);
     tarn_answers_free(d->service.answers);
