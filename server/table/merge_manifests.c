@@ -13,6 +13,7 @@
  * files are nobody's: after a crash they are orphans.
  */
 
+#define MERGE_FREE_CPU_MS 100
 #define MERGE_PAUSE_MAX_MS 10000
 #define MERGE_FAILURE_PAUSE_MS 1000
 #define MERGE_FAILURE_PAUSE_MAX_MS 600000
@@ -187,8 +188,9 @@ static void finish(struct tarn_merge *m, struct tarn_status *s, int64_t cpu_ms)
         m->failures = 0;
         m->ready_mono_ms = tarn_clock_mono_ms();
         m->ready_wall_ms = tarn_clock_wall_ms();
-        /* At most a quarter of a processor, over time. */
-        m->pause_until_ms = m->ready_mono_ms + TARN_MIN(cpu_ms * 3, (int64_t)MERGE_PAUSE_MAX_MS);
+        /* Small ones come as they are needed; large ones take a quarter of a processor at most. */
+        int64_t pause = TARN_MAX(cpu_ms - MERGE_FREE_CPU_MS, INT64_C(0)) * 3;
+        m->pause_until_ms = m->ready_mono_ms + TARN_MIN(pause, (int64_t)MERGE_PAUSE_MAX_MS);
         tarn_log(&m->op, TARN_DEBUG, "table.manifests_merged",
                  "table=%s before=%zu after=%zu entries=%" PRId64 " dropped=%" PRId64
                  " cpu_ms=%" PRId64,
