@@ -293,7 +293,7 @@ struct tarn_status *tarn_service__check_commit(struct tarn_op *op, struct tarn_t
                                                struct tarn_commit_request *request)
 {
     struct tarn_commit *commit = &request->commit;
-    TARN_TRY(tarn_options_check_write(&view->options));
+    TARN_TRY(tarn_options_check_commit(&view->options));
     TARN_TRY(check_identity(op, commit));
     if (request->message_count > 0)
         TARN_TRY(tarn_service__take_messages(op, view, request));
