@@ -349,7 +349,10 @@ static struct tarn_status *open_store(struct daemon *d)
     const char *uri = tarn_conf_text(d->conf, TARN_CONF_warehouse_uri);
     TARN_OWN(tarn_free_drop)
     char *own = uri[0] != '\0' ? tarn_strdup(uri) : tarn_format("file://%s/warehouse", d->data_dir);
-    return tarn_store_open(own, &d->store);
+    TARN_OWN(tarn_op_fini) struct tarn_op op;
+    tarn_op_init(&op);
+    TARN_TRY(tarn_store_open(own, &d->store));
+    return tarn_store_probe(d->store, &op);
 }
 
 static void on_committed(void *arg, struct tarn_table *table, int64_t snapshot_id TARN_UNUSED)

@@ -195,6 +195,15 @@ static struct tarn_status *adopt_all(struct tarn_op *op, struct tarn_catalog *ca
     return TARN_OK;
 }
 
+static struct tarn_status *remove_objects(struct tarn_op *op, struct tarn_catalog *catalog,
+                                          const struct tarn_object *objects, size_t count)
+{
+    const char **keys = tarn_arena_alloc(op->arena, (count + 1) * sizeof *keys);
+    for (size_t i = 0; i < count; i++)
+        keys[i] = tarn_arena_str(op->arena, objects[i].key);
+    return tarn_store_remove_many(catalog->env->store, op, keys, count);
+}
+
 /* Tables whose drop was interrupted after they had left their place. */
 static struct tarn_status *remove_below(struct tarn_op *op, struct tarn_catalog *catalog,
                                         const char *folder)
@@ -202,10 +211,70 @@ static struct tarn_status *remove_below(struct tarn_op *op, struct tarn_catalog 
     struct tarn_object *objects;
     size_t count;
     TARN_TRY(tarn_store_list(catalog->env->store, op, folder, true, &objects, &count));
-    for (size_t i = 0; i < count; i++)
-        TARN_TRY(
-            tarn_store_remove(catalog->env->store, op, tarn_arena_str(op->arena, objects[i].key)));
+    TARN_TRY(remove_objects(op, catalog, objects, count));
     return tarn_store_prune(catalog->env->store, op, folder);
+}
+
+/*
+ * On a flat store a table can't leave its place in one step, and copying it away only to remove it would cost as much
+ * as the table is large. There a note, TRASH/<uuid> with the folder's path, is put first; then the schemas
+ * go, with which it ceases to be a table for everybody, then all else, the identity last. A start finishes
+ * what a note names, if the folder's identity is still that one's.
+ */
+static int drop_rank(const struct tarn_object *object, size_t path_size)
+{
+    struct tarn_slice rest =
+        tarn_slice_of(object->key.data + path_size, object->key.size - path_size);
+    if (tarn_slice_starts_with(rest, tarn_slice_str("/schema/")))
+        return 0;
+    return tarn_slice_is(rest, "/" TARN_TABLE_FILE) ? 2 : 1;
+}
+
+static struct tarn_status *remove_in_place(struct tarn_op *op, struct tarn_catalog *catalog,
+                                           const char *path, const char *note)
+{
+    struct tarn_object *objects;
+    size_t count;
+    TARN_TRY(tarn_store_list(catalog->env->store, op, path, true, &objects, &count));
+    struct tarn_object *some = tarn_arena_alloc(op->arena, (count + 1) * sizeof *some);
+    for (int rank = 0; rank <= 2; rank++) {
+        size_t n = 0;
+        for (size_t i = 0; i < count; i++)
+            if (drop_rank(&objects[i], strlen(path)) == rank)
+                some[n++] = objects[i];
+        TARN_TRY(remove_objects(op, catalog, some, n));
+    }
+    return tarn_store_remove(catalog->env->store, op, note);
+}
+
+static struct tarn_status *finish_drop(struct tarn_op *op, struct tarn_catalog *catalog,
+                                       const char *note)
+{
+    bool found, same;
+    char uuid[TARN_UUID_SIZE];
+    struct tarn_slice name;
+    TARN_OWN(tarn_buf_drop) struct tarn_buf path = {0};
+    TARN_TRY(tarn_store_find(catalog->env->store, op, note, &found, &path));
+    if (!found)
+        return TARN_OK;
+    const char *folder = tarn_arena_str(op->arena, tarn_buf_slice(&path));
+    TARN_TRY(read_identity(op, catalog, folder, &found, uuid, &name));
+    same = found && strcmp(uuid, note + strlen(TRASH "/")) == 0;
+    return same ? remove_in_place(op, catalog, folder, note)
+                : tarn_store_remove(catalog->env->store, op, note);
+}
+
+static struct tarn_status *finish_drops(struct tarn_op *op, struct tarn_catalog *catalog)
+{
+    struct tarn_object *objects;
+    size_t count;
+    if (!tarn_store_is_flat(catalog->env->store))
+        return remove_below(op, catalog, TRASH);
+    TARN_TRY(tarn_store_list(catalog->env->store, op, TRASH, false, &objects, &count));
+    for (size_t i = 0; i < count; i++)
+        if (!objects[i].is_folder)
+            TARN_TRY(finish_drop(op, catalog, tarn_arena_str(op->arena, objects[i].key)));
+    return TARN_OK;
 }
 
 struct tarn_status *tarn_catalog_open(struct tarn_op *op, const struct tarn_table_env *env,
@@ -222,7 +291,9 @@ struct tarn_status *tarn_catalog_open(struct tarn_op *op, const struct tarn_tabl
     catalog->by_uuid = tarn_map_new();
     struct tarn_status *s = tarn_catalog__take_warehouse(op, catalog);
     if (s == TARN_OK)
-        s = remove_below(op, catalog, TRASH);
+        s = tarn_store_finish_moves(env->store, op);
+    if (s == TARN_OK)
+        s = finish_drops(op, catalog);
     if (s == TARN_OK)
         s = adopt_all(op, catalog);
     if (s != TARN_OK) {
@@ -442,6 +513,9 @@ static struct tarn_status *make_table(struct tarn_op *op, struct tarn_catalog *c
     TARN_TRY(is_table(op, catalog, path, &there));
     if (there)
         return tarn_status_new(TARN_TABLE_EXISTS, "table %s exists", full_name(op, database, name));
+    if (tarn_store_is_flat(
+            catalog->env->store)) /* what a failed drop left there isn't this table's */
+        TARN_TRY(finish_drops(op, catalog));
     char uuid[TARN_UUID_SIZE];
     tarn_uuid_random(uuid);
     TARN_OWN(tarn_buf_drop) struct tarn_buf identity = {0};
@@ -507,6 +581,8 @@ static struct tarn_status *move_table(struct tarn_op *op, struct tarn_catalog *c
     if (there)
         return tarn_status_new(TARN_TABLE_EXISTS, "table %s exists",
                                full_name(op, to_database, to_name));
+    if (tarn_store_is_flat(catalog->env->store))
+        TARN_TRY(finish_drops(op, catalog));
     TARN_TRY(tarn_table_move(op, table, to_path, full_name(op, to_database, to_name)));
     tarn_catalog__remember(catalog, to_database, to_name, table);
     TARN_OWN(tarn_buf_drop) struct tarn_buf key = {0};
@@ -547,6 +623,10 @@ static struct tarn_status *drop(struct tarn_op *op, struct tarn_catalog *catalog
     const char *away = tarn_arena_printf(op->arena, TRASH "/%s", tarn_table_uuid(table));
     TARN_TRY(tarn_table_retire(op, table, true));
     tarn_catalog__forget(catalog, database, name);
+    if (tarn_store_is_flat(catalog->env->store)) {
+        TARN_TRY(tarn_store_put(catalog->env->store, op, away, tarn_slice_str(path)));
+        return remove_in_place(op, catalog, path, away);
+    }
     /* It leaves its place in one step, so that nobody meets half of it; what a crash leaves is removed at start. */
     TARN_TRY(tarn_store_move_folder(catalog->env->store, op, path, away));
     return remove_below(op, catalog, away);

@@ -9,7 +9,6 @@
  */
 #include "store/hdfs.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
@@ -76,10 +75,12 @@ static struct tarn_status *refresh_token(struct tarn_hdfs *hdfs)
 {
     struct stat st;
     const char *path = hdfs->settings.token_file;
-    if (stat(path, &st) != 0)
-        return hdfs->token != NULL
-                   ? TARN_OK /* being replaced */
-                   : tarn_status_errno(errno, "hdfs.delegation_token_file %s", path);
+    if (stat(path, &st) != 0) {
+        if (hdfs->token != NULL)
+            return TARN_OK; /* it is being replaced */
+        /* Not OBJECT_NOT_FOUND: that would say of the path that is asked for that it isn't there. */
+        return tarn_status_new(TARN_STORE_DENIED, "can't read hdfs.delegation_token_file %s", path);
+    }
     int64_t mtime_ns = (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec;
     if (hdfs->token != NULL && mtime_ns == hdfs->token_mtime_ns)
         return TARN_OK;

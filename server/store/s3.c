@@ -301,6 +301,36 @@ static struct tarn_status *s3_remove(void *self, struct tarn_op *op, const char 
     return request.status / 100 == 2 || request.status == 404 ? TARN_OK : unexpected(&request);
 }
 
+#define REMOVALS_AT_ONCE ((size_t)256)
+
+static struct tarn_status *remove_some(struct tarn_s3 *s3, struct tarn_op *op,
+                                       const char *const *keys, size_t count)
+{
+    struct tarn_s3_request *requests = tarn_arena_calloc(op->arena, count, sizeof *requests);
+    for (size_t i = 0; i < count; i++)
+        requests[i] = (struct tarn_s3_request){.method = "DELETE", .key = keys[i]};
+    struct tarn_status *status = tarn_s3__ask_every(s3, op, requests, count);
+    for (size_t i = 0; i < count; i++) {
+        if (status == TARN_OK && requests[i].status / 100 != 2 && requests[i].status != 404)
+            status = unexpected(&requests[i]);
+        tarn_s3__request_drop(&requests[i]);
+    }
+    return status;
+}
+
+struct tarn_status *tarn_s3__remove_many(void *self, struct tarn_op *op, const char *const *keys,
+                                         size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        TARN_TRY(tarn_s3__key_check(self, keys[i]));
+    for (size_t i = 0; i < count; i += REMOVALS_AT_ONCE) {
+        TARN_OWN(tarn_op_fini) struct tarn_op child;
+        tarn_op_init_child(&child, op);
+        TARN_TRY(remove_some(self, &child, &keys[i], TARN_MIN(REMOVALS_AT_ONCE, count - i)));
+    }
+    return TARN_OK;
+}
+
 /* --- lists --- */
 
 struct listing {
@@ -416,6 +446,7 @@ static const struct tarn_store_ops s3_ops = {
     .put_many = tarn_s3__put_many,
     .put_if_absent = s3_put_if_absent,
     .remove = s3_remove,
+    .remove_many = tarn_s3__remove_many,
     .list = s3_list,
     .move_folder = tarn_s3__move_folder,
     .finish_moves = tarn_s3__finish_moves,

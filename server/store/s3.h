@@ -235,6 +235,9 @@ TARN_MUST struct tarn_status *tarn_s3__read_range(struct tarn_s3 *s3, struct tar
                                                   const char *key, struct tarn_slice etag,
                                                   int64_t offset, size_t size, uint8_t *out);
 
+struct tarn_status *tarn_s3__remove_many(void *self, struct tarn_op *op, const char *const *keys,
+                                         size_t count);
+
 struct tarn_status *tarn_s3__open_reader(void *self, struct tarn_op *op, const char *key,
                                          void **reader, int64_t *size);
 struct tarn_status *tarn_s3__read_at(void *reader, struct tarn_op *op, int64_t offset, size_t size,

@@ -20,38 +20,6 @@ struct move {
     const char *from, *to;
 };
 
-/* --- batches --- */
-
-typedef void (*make_fn)(struct move *move, struct tarn_op *op, const struct tarn_object *object,
-                        struct tarn_s3_request *out);
-
-static struct tarn_status *run_batch(struct move *move, struct tarn_op *op,
-                                     const struct tarn_object *objects, size_t count, make_fn make)
-{
-    struct tarn_s3_request *requests = tarn_arena_calloc(op->arena, count, sizeof *requests);
-    for (size_t i = 0; i < count; i++)
-        make(move, op, &objects[i], &requests[i]);
-    struct tarn_status *status = tarn_s3__ask_every(move->s3, op, requests, count);
-    for (size_t i = 0; i < count; i++) {
-        if (status == TARN_OK && requests[i].status / 100 != 2 && requests[i].status != 404)
-            status = tarn_status_new(TARN_STORE_UNAVAILABLE, "%s of '%s' was answered %d",
-                                     requests[i].method, requests[i].key, requests[i].status);
-        tarn_s3__request_drop(&requests[i]);
-    }
-    return status;
-}
-
-static struct tarn_status *run_all(struct move *move, struct tarn_op *op,
-                                   const struct tarn_object *objects, size_t count, make_fn make)
-{
-    for (size_t i = 0; i < count; i += BATCH) {
-        TARN_OWN(tarn_op_fini) struct tarn_op child;
-        tarn_op_init_child(&child, op);
-        TARN_TRY(run_batch(move, &child, &objects[i], TARN_MIN(BATCH, count - i), make));
-    }
-    return TARN_OK;
-}
-
 /* --- one object --- */
 
 static struct tarn_status *decode_copy(void *arg, struct tarn_op *op, struct tarn_slice body)
@@ -80,10 +48,40 @@ static void make_copy(struct move *move, struct tarn_op *op, const struct tarn_o
                         tarn_arena_str(op->arena, tarn_buf_slice(&source)));
 }
 
-static void make_removal(struct move *move, struct tarn_op *op, const struct tarn_object *object,
-                         struct tarn_s3_request *out)
+static struct tarn_status *copy_some(struct move *move, struct tarn_op *op,
+                                     const struct tarn_object *objects, size_t count)
 {
-    *out = (struct tarn_s3_request){.method = "DELETE", .key = (const char *)object->key.data};
+    struct tarn_s3_request *requests = tarn_arena_calloc(op->arena, count, sizeof *requests);
+    for (size_t i = 0; i < count; i++)
+        make_copy(move, op, &objects[i], &requests[i]);
+    struct tarn_status *status = tarn_s3__ask_every(move->s3, op, requests, count);
+    for (size_t i = 0; i < count; i++) {
+        if (status == TARN_OK && requests[i].status / 100 != 2 && requests[i].status != 404)
+            status = tarn_status_new(TARN_STORE_UNAVAILABLE, "copying to '%s' was answered %d",
+                                     requests[i].key, requests[i].status);
+        tarn_s3__request_drop(&requests[i]);
+    }
+    return status;
+}
+
+static struct tarn_status *copy_all(struct move *move, struct tarn_op *op,
+                                    const struct tarn_object *objects, size_t count)
+{
+    for (size_t i = 0; i < count; i += BATCH) {
+        TARN_OWN(tarn_op_fini) struct tarn_op child;
+        tarn_op_init_child(&child, op);
+        TARN_TRY(copy_some(move, &child, &objects[i], TARN_MIN(BATCH, count - i)));
+    }
+    return TARN_OK;
+}
+
+static struct tarn_status *remove_all(struct move *move, struct tarn_op *op,
+                                      const struct tarn_object *objects, size_t count)
+{
+    const char **keys = tarn_arena_alloc(op->arena, (count + 1) * sizeof *keys);
+    for (size_t i = 0; i < count; i++)
+        keys[i] = (const char *)objects[i].key.data;
+    return tarn_s3__remove_many(move->s3, op, keys, count);
 }
 
 /* --- the move --- */
@@ -132,10 +130,10 @@ static struct tarn_status *move_round(struct move *move, struct tarn_op *op, boo
     *empty = count == 0;
     TARN_TRY(check_sizes(objects, count));
     size_t others = schemas_last(move, op, objects, count);
-    TARN_TRY(run_all(move, op, objects, others, make_copy));
-    TARN_TRY(run_all(move, op, objects + others, count - others, make_copy));
-    TARN_TRY(run_all(move, op, objects + others, count - others, make_removal));
-    return run_all(move, op, objects, others, make_removal);
+    TARN_TRY(copy_all(move, op, objects, others));
+    TARN_TRY(copy_all(move, op, objects + others, count - others));
+    TARN_TRY(remove_all(move, op, objects + others, count - others));
+    return remove_all(move, op, objects, others);
 }
 
 static struct tarn_status *remove_key(struct tarn_s3 *s3, struct tarn_op *op, const char *key)

@@ -68,6 +68,9 @@ struct tarn_store_ops {
     /* Deleting what isn't there is success, and a folder is no object. Durable when it returns: a
      * roll-back must not come back to life. */
     struct tarn_status *(*remove)(void *self, struct tarn_op *op, const char *key);
+    /* Several at once; after an error any of them may be gone. NULL: one by one. */
+    struct tarn_status *(*remove_many)(void *self, struct tarn_op *op, const char *const *keys,
+                                       size_t count);
     /* Objects right under folder `prefix` ("" is the root) and its folders, in order of key; names
      * in the op's arena, each with a NUL behind it. recursive: all objects below, no folders. A
      * folder that doesn't exist is empty. Hidden names are shown; links to folders are not entered. */
@@ -146,6 +149,8 @@ TARN_MUST struct tarn_status *tarn_store_put_if_absent(struct tarn_store *s, str
                                                        bool *created);
 TARN_MUST struct tarn_status *tarn_store_remove(struct tarn_store *s, struct tarn_op *op,
                                                 const char *key);
+TARN_MUST struct tarn_status *tarn_store_remove_many(struct tarn_store *s, struct tarn_op *op,
+                                                     const char *const *keys, size_t count);
 TARN_MUST struct tarn_status *tarn_store_list(struct tarn_store *s, struct tarn_op *op,
                                               const char *prefix, bool recursive,
                                               struct tarn_object **out, size_t *count);
