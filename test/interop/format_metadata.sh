@@ -74,6 +74,18 @@ rewrite zstd
 golden dump "$work/rows-vectors-again"
 mkdir "$work/rows-dv" && cp "$work/rows-vectors/java_dv.jsonl" "$work/rows-dv/"
 same "deletion vectors" "$work/rows-dv" "$work/rows-vectors-again"
+grep -q '"indexManifest" *: *"index-manifest-' "$(ls "$work"/warehouse/golden.db/java_dv/snapshot/snapshot-* | sort -V | tail -1)" ||
+  { failed=$((failed + 1)); echo "Java made no deletion vectors"; }
+if [ -x "$PY" ]; then
+  "$PY" - "$work/warehouse" "$work/rows-dv/java_dv.jsonl" > "$work/python.log" 2>&1 <<'PYTHON' && passed=$((passed + 1)) || { failed=$((failed + 1)); tail -5 "$work/python.log"; }
+import sys
+from pypaimon import CatalogFactory
+builder = CatalogFactory.create({"warehouse": sys.argv[1]}).get_table("golden.java_dv").new_read_builder()
+got = builder.new_read().to_arrow(builder.new_scan().plan().splits()).num_rows
+want = sum(1 for _ in open(sys.argv[2], encoding="utf-8"))
+assert got == want, f"pypaimon reads {got} rows past deletion vectors, not {want}"
+PYTHON
+fi
 # And every record of index manifests that no table has, which become a table's for a moment.
 mkdir -p "$work/made/manifest" "$work/made/snapshot" "$work/made/schema" "$work/read" "$work/read-again"
 for f in "$root"/test/golden/manifest/{java,py}_*.index; do cp "$f" "$work/made/manifest/index-manifest-$(basename "$f")"; done
