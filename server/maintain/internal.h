@@ -67,6 +67,9 @@ struct tarn_maintain {
     struct tarn_map *dirty; /* uuid -> struct tarn_table, one ref each */
     struct tarn_map
         *cooling; /* bucket key -> heap int64_t: monotonic ms until it is looked at again */
+    struct tarn_map
+        *resting; /* likewise, of buckets that take long to look at; of the checking thread */
+    struct tarn_map *followed; /* uuid -> heap struct followed; of the checking thread */
     struct worker *workers;
     bool stopping;
 };
@@ -89,6 +92,8 @@ int64_t tarn_maintain__enqueue(struct tarn_maintain *maintain, struct tarn_table
                                const struct tarn_schema *schema,
                                const struct tarn_bucket_files *bucket, const struct tarn_pick *pick,
                                bool full);
+/* A file of an append table below this size is small. */
+int64_t tarn_maintain__small_limit(const struct tarn_options *options);
 /* The local wall clock in milliseconds, as if it were UTC: as Paimon stamps its files. */
 int64_t tarn_maintain__local_ms(void);
 

@@ -1,4 +1,4 @@
-#include "maintain/maintain.h"
+#include "maintain/internal.h"
 
 #include <time.h>
 
@@ -272,7 +272,7 @@ static int by_size(const void *a, const void *b)
     return tarn_slice_compare(l->name, r->name);
 }
 
-static int64_t small_limit(const struct tarn_options *o)
+int64_t tarn_maintain__small_limit(const struct tarn_options *o)
 {
     return (int64_t)((double)o->target_file_size * o->small_file_ratio);
 }
@@ -283,11 +283,11 @@ static bool pick_ordered(struct picker *p, bool full, struct tarn_pick *out)
     qsort(p->files, p->file_count, sizeof *p->files, by_sequence);
     size_t begin = 0, end = p->file_count;
     if (full) {
-        while (begin < end && p->files[begin]->file.size >= small_limit(p->options))
+        while (begin < end && p->files[begin]->file.size >= tarn_maintain__small_limit(p->options))
             begin++;
         bool small = false;
         for (size_t i = begin; i < end; i++)
-            small |= p->files[i]->file.size < small_limit(p->options);
+            small |= p->files[i]->file.size < tarn_maintain__small_limit(p->options);
         if (!small || end - begin < 2)
             return false;
         *out =
@@ -313,7 +313,8 @@ static bool pick_unaware(struct picker *p, bool full, struct tarn_pick *out)
 {
     qsort(p->files, p->file_count, sizeof *p->files, by_size);
     size_t small = 0, count = 0;
-    while (small < p->file_count && p->files[small]->file.size < small_limit(p->options))
+    while (small < p->file_count &&
+           p->files[small]->file.size < tarn_maintain__small_limit(p->options))
         small++;
     int64_t weight = 0;
     while (count < small && weight < 2 * p->options->target_file_size)

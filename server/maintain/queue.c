@@ -26,6 +26,8 @@ struct tarn_maintain *tarn_maintain_new(const struct tarn_maintain_options *opti
                     1; /* tokens of an earlier epoch are smaller */
     m->dirty = tarn_map_new();
     m->cooling = tarn_map_new();
+    m->resting = tarn_map_new();
+    m->followed = tarn_map_new();
     m->timer = tarn_timer_new(options->exec, options->check_interval_ms, options->check_interval_ms,
                               tick, m);
     return m;
@@ -48,11 +50,14 @@ static void free_maps(struct tarn_maintain *m)
     void *value;
     while (tarn_map_next(m->dirty, &cursor, &key, &value))
         tarn_table_unref(value);
-    cursor = 0;
-    while (tarn_map_next(m->cooling, &cursor, &key, &value))
-        free(value);
     tarn_map_free(m->dirty);
-    tarn_map_free(m->cooling);
+    struct tarn_map *const owned[] = {m->cooling, m->resting, m->followed};
+    for (size_t i = 0; i < TARN_COUNT_OF(owned); i++) {
+        cursor = 0;
+        while (tarn_map_next(owned[i], &cursor, &key, &value))
+            free(value);
+        tarn_map_free(owned[i]);
+    }
 }
 
 void tarn_maintain_free(struct tarn_maintain *m)
@@ -429,6 +434,8 @@ static void close_report(struct tarn_maintain *m, const struct tarn_report *repo
     if (t == NULL || t->state != TASK_LEASED || t->token != -report->lease.token)
         return;
     t->token = report->lease.token;
+    tarn_table_touch(t->table, tarn_buf_slice(&t->partition),
+                     t->bucket); /* there may be more to do in it */
     if (outcome != TARN_OK) {
         fail_lease(m, t, tarn_status_reason(outcome), tarn_status_message(outcome));
         return;
@@ -469,7 +476,7 @@ struct tarn_status *tarn_maintain_report(struct tarn_op *op, struct tarn_maintai
     pthread_mutex_lock(&m->lock);
     close_report(m, report, s, *snapshot_id);
     pthread_mutex_unlock(&m->lock);
-    tarn_maintain_notice(m, table); /* there may be more to do in that bucket */
+    tarn_maintain_notice(m, table);
     return s;
 }
 

@@ -95,26 +95,118 @@ int64_t tarn_maintain__enqueue(struct tarn_maintain *m, struct tarn_table *table
     return t->id;
 }
 
+/* --- tables that changed --- */
+
+#define UNAWARE_FILES_MAX 20000 /* of a partition without buckets: more than one pick takes */
+#define RESTING_MIN_MS 5        /* a look at a bucket that took at least so long … */
+#define RESTING_FACTOR 20       /* … isn't repeated before so many times that */
+#define FULL_LOOK_MIN_MS 10000  /* between looks at all buckets, where time alone calls for work */
+
+/* What is known of a table that is followed; of the thread that checks. */
+struct followed {
+    int64_t schema_id;
+    int64_t full_look_ms; /* monotonic: not before */
+};
+
+static struct followed *followed_of(struct tarn_maintain *m, struct tarn_table *table)
+{
+    struct tarn_slice uuid = tarn_slice_str(tarn_table_uuid(table));
+    struct followed *f = tarn_map_find(m->followed, uuid);
+    if (f == NULL) {
+        f = tarn_calloc(1, sizeof *f);
+        f->schema_id = -1;
+        tarn_map_set(m->followed, uuid, f);
+    }
+    return f;
+}
+
+static void rest(struct tarn_maintain *m, struct tarn_slice bucket_key, int64_t looked_ms)
+{
+    if (looked_ms < RESTING_MIN_MS)
+        return;
+    int64_t *until = tarn_alloc(sizeof *until);
+    *until = tarn_clock_mono_ms() + looked_ms * RESTING_FACTOR;
+    free(tarn_map_set(m->resting, bucket_key, until));
+}
+
+static bool is_resting(struct tarn_maintain *m, struct tarn_slice bucket_key)
+{
+    int64_t *until = tarn_map_find(m->resting, bucket_key);
+    if (until == NULL || *until > tarn_clock_mono_ms())
+        return until != NULL;
+    free(tarn_map_remove(m->resting, bucket_key));
+    return false;
+}
+
+/* *again: the bucket must be looked at later. */
+static struct tarn_status *check_bucket(struct tarn_op *op, struct tarn_maintain *m,
+                                        struct tarn_table *table,
+                                        const struct tarn_table_view *view,
+                                        const struct tarn_touched_bucket *at, bool *again)
+{
+    TARN_OWN(tarn_op_fini) struct tarn_op part;
+    tarn_op_init_child(&part, op);
+    TARN_OWN(tarn_buf_drop) struct tarn_buf key = {0};
+    tarn_maintain__bucket_key(table, at->partition, at->bucket, &key);
+    *again = is_resting(m, tarn_buf_slice(&key));
+    if (*again)
+        return TARN_OK;
+    int64_t begun = tarn_clock_mono_ms();
+    bool unaware = tarn_schema_is_append(&view->schema) && view->options.bucket < 0;
+    struct tarn_bucket_files bucket;
+    struct tarn_pick pick;
+    TARN_TRY(
+        tarn_table_bucket_picture(&part, table, at->partition, at->bucket,
+                                  unaware ? tarn_maintain__small_limit(&view->options) : INT64_MAX,
+                                  unaware ? UNAWARE_FILES_MAX : SIZE_MAX, &bucket));
+    bool picked =
+        bucket.file_count > 0 && tarn_pick_compaction(&view->schema, &view->options, &bucket, false,
+                                                      tarn_maintain__local_ms(), part.arena, &pick);
+    rest(m, tarn_buf_slice(&key), tarn_clock_mono_ms() - begun);
+    if (!picked)
+        return TARN_OK;
+    pthread_mutex_lock(&m->lock);
+    *again = is_cooling(m, table, at->partition, at->bucket) ||
+             tarn_maintain__enqueue(m, table, &view->schema, &bucket, &pick, false) == 0;
+    pthread_mutex_unlock(&m->lock);
+    return TARN_OK;
+}
+
+/* Only the buckets that commits touched; all where that isn't known, options changed, or time alone may call for
+ * work. */
 static struct tarn_status *check_table(struct tarn_op *op, struct tarn_maintain *m,
-                                       struct tarn_table *table)
+                                       struct tarn_table *table, bool *postponed)
 {
     TARN_OWN(tarn_table_view_drop) const struct tarn_table_view *view = NULL;
     TARN_TRY(tarn_table_look(op, table, &view));
     if (view->options.refuse_merge.data != NULL || view->options.refuse_write.data != NULL)
         return TARN_OK; /* listed only: wrong rows are worse than many files */
-    struct tarn_bucket_files *buckets;
-    size_t count;
-    TARN_TRY(tarn_table_buckets(op, table, tarn_slice_str(NULL), &buckets, &count));
-    for (size_t i = 0; i < count; i++) {
-        struct tarn_pick pick;
-        if (!tarn_pick_compaction(&view->schema, &view->options, &buckets[i], false,
-                                  tarn_maintain__local_ms(), op->arena, &pick))
-            continue;
-        pthread_mutex_lock(&m->lock);
-        if (!is_cooling(m, table, buckets[i].partition, buckets[i].bucket))
-            tarn_maintain__enqueue(m, table, &view->schema, &buckets[i], &pick, false);
-        pthread_mutex_unlock(&m->lock);
+    struct followed *f = followed_of(m, table);
+    struct tarn_touched touched;
+    int64_t begun = tarn_clock_mono_ms();
+    tarn_table_take_touched(op, table, &touched);
+    bool all = touched.all || f->schema_id != view->schema.id ||
+               (view->options.optimization_interval_ms >= 0 && begun >= f->full_look_ms);
+    if (all) {
+        struct tarn_touched_bucket *list;
+        TARN_TRY(tarn_table_bucket_list(op, table, &list, &touched.count));
+        touched.buckets = list;
     }
+    f->schema_id = view->schema.id;
+    for (size_t i = 0; i < touched.count; i++) {
+        bool again = false;
+        struct tarn_status *s = check_bucket(op, m, table, view, &touched.buckets[i], &again);
+        if (s != TARN_OK) {
+            tarn_table_touch_all(table);
+            return s;
+        }
+        if (again)
+            tarn_table_touch(table, touched.buckets[i].partition, touched.buckets[i].bucket);
+        *postponed |= again;
+    }
+    int64_t now = tarn_clock_mono_ms();
+    if (all)
+        f->full_look_ms = now + TARN_MAX((now - begun) * RESTING_FACTOR, FULL_LOOK_MIN_MS);
     return TARN_OK;
 }
 
@@ -132,19 +224,32 @@ static struct tarn_table *take_dirty(struct tarn_maintain *m)
 
 void tarn_maintain__check(struct tarn_maintain *m)
 {
+    struct tarn_table **later = NULL; /* with buckets that rest */
+    size_t later_count = 0, later_capacity = 0;
     for (;;) {
-        TARN_OWN(tarn_table_drop_ref) struct tarn_table *table = take_dirty(m);
+        struct tarn_table *table = take_dirty(m);
         if (table == NULL)
-            return;
+            break;
         TARN_OWN(tarn_op_fini) struct tarn_op op;
         tarn_op_init(&op);
-        struct tarn_status *s = check_table(&op, m, table);
+        bool postponed = false;
+        struct tarn_status *s = check_table(&op, m, table, &postponed);
         if (tarn_status_reason(s) == TARN_TABLE_NOT_FOUND) { /* dropped meanwhile */
+            free(tarn_map_remove(m->followed, tarn_slice_str(tarn_table_uuid(table))));
             tarn_status_free(s);
             s = TARN_OK;
         }
         tarn_log_status(&op, TARN_WARN, "maintain.check_failed", s);
+        TARN_GROW(later, later_count, later_capacity);
+        later[later_count++] = table;
+        if (!postponed)
+            tarn_table_drop_ref(&later[--later_count]);
     }
+    for (size_t i = 0; i < later_count; i++) {
+        tarn_maintain_notice(m, later[i]);
+        tarn_table_unref(later[i]);
+    }
+    free(later);
 }
 
 /* --- tarn compact --- */

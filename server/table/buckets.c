@@ -28,6 +28,75 @@ struct tarn_status *tarn_table_buckets(struct tarn_op *op, struct tarn_table *ta
     return TARN_OK;
 }
 
+struct tarn_status *tarn_table_bucket_list(struct tarn_op *op, struct tarn_table *table,
+                                           struct tarn_touched_bucket **out, size_t *count)
+{
+    TARN_OWN(tarn_page_bucket_fini) struct tarn_page_bucket bucket = {0};
+    TARN_OWN(tarn_free_drop) struct tarn_touched_bucket *list = NULL;
+    size_t n = 0, capacity = 0;
+    bool found;
+    TARN_TRY(tarn_table__check_here(table));
+    for (;;) {
+        TARN_TRY(tarn_table__pages_next(op, table, tarn_buf_slice(&bucket.key), &found, &bucket));
+        if (!found)
+            break;
+        TARN_GROW(list, n, capacity);
+        if (tarn_table__parse_bucket(tarn_buf_slice(&bucket.key), op->arena, &list[n].partition,
+                                     &list[n].bucket))
+            n++;
+    }
+    *out = tarn_arena_calloc(op->arena, n + 1, sizeof **out);
+    if (n > 0)
+        memcpy(*out, list, n * sizeof **out);
+    *count = n;
+    return TARN_OK;
+}
+
+static void add_picture(struct tarn_op *op, const struct tarn_page_content *page,
+                        int64_t size_below, size_t most, struct tarn_bucket_files *out,
+                        size_t *capacity)
+{
+    for (size_t i = 0; i < page->count && out->file_count < most; i++) {
+        struct tarn_manifest_entry entry;
+        struct tarn_slice packed;
+        int64_t added_by;
+        if (!tarn_table__split_value(tarn_page_entry(page, i), &added_by, &packed))
+            continue;
+        tarn_status_free(tarn_manifest_entry_view(packed, NULL, &entry));
+        if (entry.file.size >= size_below)
+            continue;
+        TARN_GROW(out->files, out->file_count, *capacity);
+        packed = tarn_arena_copy(op->arena, packed);
+        tarn_status_free(
+            tarn_manifest_entry_view(packed, op->arena, &out->files[out->file_count++]));
+    }
+}
+
+struct tarn_status *tarn_table_bucket_picture(struct tarn_op *op, struct tarn_table *table,
+                                              struct tarn_slice partition, int32_t bucket,
+                                              int64_t size_below, size_t most,
+                                              struct tarn_bucket_files *out)
+{
+    TARN_OWN(tarn_buf_drop) struct tarn_buf key = {0};
+    TARN_OWN(tarn_page_set_fini) struct tarn_page_set set = {0};
+    struct tarn_bucket_files made = {.partition = partition, .bucket = bucket};
+    size_t capacity = 0;
+    TARN_TRY(tarn_table__check_here(table));
+    tarn_key_add_bytes(&key, partition);
+    tarn_key_add_i64(&key, bucket);
+    TARN_TRY(tarn_table__pages_load(op, table, tarn_buf_slice(&key), tarn_table__pages_epoch(table),
+                                    INT64_MAX, false, NULL, NULL, &set));
+    for (size_t i = 0; i < set.count; i++)
+        add_picture(op, set.pages[i].content, size_below, most, &made, &capacity);
+    TARN_OWN(tarn_free_drop) struct tarn_manifest_entry *files = made.files;
+    made.total_buckets = made.file_count > 0 ? files[0].total_buckets : 0;
+    made.files = tarn_arena_calloc(op->arena, made.file_count + 1, sizeof *made.files);
+    if (made.file_count > 0)
+        memcpy(made.files, files, made.file_count * sizeof *files);
+    *out = made;
+    return TARN_OK;
+}
+
 struct tarn_status *tarn_table_bucket(struct tarn_op *op, struct tarn_table *table,
                                       struct tarn_slice partition, int32_t bucket,
                                       struct tarn_bucket_files *out)

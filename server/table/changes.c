@@ -15,9 +15,8 @@ struct tarn_status *tarn_plan__list_add(struct tarn_planner *p,
 {
     TARN_OWN(tarn_buf_drop) struct tarn_buf key = {0};
     if (p->listed_count >= LISTED_MAX)
-        return tarn_status_new(TARN_TOO_LARGE,
-                               "more than %d files changed: plan fewer snapshots at once",
-                               LISTED_MAX);
+        return tarn_status_new(
+            TARN_TOO_LARGE, "more than %d files changed: plan fewer snapshots at once", LISTED_MAX);
     tarn_key_add_bytes(&key, entry->partition);
     tarn_key_add_i64(&key, entry->bucket);
     TARN_GROW(p->listed, p->listed_count, p->listed_capacity);
@@ -114,8 +113,8 @@ static struct tarn_status *diff_added(void *arg, const struct tarn_manifest_entr
     }
     if (n == NULL) {
         if (tarn_map_count(d->net) >= LISTED_MAX)
-            return tarn_status_new(TARN_TOO_LARGE, "more than %d files changed: plan fewer snapshots",
-                                   LISTED_MAX);
+            return tarn_status_new(TARN_TOO_LARGE,
+                                   "more than %d files changed: plan fewer snapshots", LISTED_MAX);
         n = tarn_arena_calloc(d->arena, 1, sizeof *n);
         tarn_map_set(d->net, tarn_buf_slice(&identity), n);
     }
@@ -149,7 +148,8 @@ static struct tarn_status *list_diff(struct tarn_planner *p, int64_t from, int64
     TARN_OWN(tarn_map_drop) struct tarn_map *net = tarn_map_new();
     TARN_OWN(tarn_arena_drop) struct tarn_arena *arena = tarn_arena_new();
     struct diff d = {p, net, arena};
-    for (int64_t id = from + 1; id <= to; id++) { /* a snapshot that puts a file back removes it first */
+    for (int64_t id = from + 1; id <= to;
+         id++) { /* a snapshot that puts a file back removes it first */
         TARN_TRY(each_change(p, id, TARN_CHANGE_REMOVED, diff_removed, &d));
         TARN_TRY(each_change(p, id, TARN_CHANGE_ADDED, diff_added, &d));
     }
@@ -178,8 +178,9 @@ static struct tarn_status *kind_of(struct tarn_planner *p, int64_t id, enum tarn
     bool found;
     TARN_TRY(tarn_table__indexed_snapshot(p->table, id, &found, &json));
     if (!found)
-        return tarn_status_new(TARN_SNAPSHOT_EXPIRED, "snapshot %" PRId64 " of table %s has expired",
-                               id, tarn_table_name(p->table));
+        return tarn_status_new(TARN_SNAPSHOT_EXPIRED,
+                               "snapshot %" PRId64 " of table %s has expired", id,
+                               tarn_table_name(p->table));
     TARN_TRY(tarn_snapshot_decode(tarn_buf_slice(&json), arena, &snapshot));
     *out = snapshot.kind;
     return TARN_OK;
@@ -191,7 +192,7 @@ static enum tarn_changes resolve_auto(const struct tarn_planner *p)
         return p->request.changes;
     struct tarn_slice producer = tarn_schema_option(p->plan.schema, "changelog-producer");
     return producer.size == 0 || tarn_slice_is(producer, "none") ? TARN_CHANGES_DELTA
-                                                                  : TARN_CHANGES_CHANGELOG;
+                                                                 : TARN_CHANGES_CHANGELOG;
 }
 
 static struct tarn_status *check_range(struct tarn_planner *p, int64_t earliest, int64_t *from)

@@ -334,9 +334,9 @@ static struct tarn_status *find_indexed(struct tarn_planner *p, bool *found,
     TARN_OWN(tarn_buf_drop) struct tarn_buf removed = {0};
     bool also;
     TARN_TRY(next_removed(p, &also, &removed));
-    int order = !also || !*found ? 0
-                                 : tarn_slice_compare(tarn_buf_slice(&removed),
-                                                      tarn_buf_slice(&out->key));
+    int order = !also || !*found
+                    ? 0
+                    : tarn_slice_compare(tarn_buf_slice(&removed), tarn_buf_slice(&out->key));
     if (also && (!*found || order < 0)) {
         tarn_buf_clear(&out->key);
         tarn_buf_add_slice(&out->key, tarn_buf_slice(&removed));
@@ -381,8 +381,8 @@ static struct tarn_status *find_bucket(struct tarn_planner *p, bool *found,
     if (!*found)
         return TARN_OK;
     struct tarn_slice key = p->listed[p->listed_next].key;
-    for (size_t i = p->listed_next;
-         i < p->listed_count && tarn_slice_equal(p->listed[i].key, key); i++)
+    for (size_t i = p->listed_next; i < p->listed_count && tarn_slice_equal(p->listed[i].key, key);
+         i++)
         out->file_count++;
     tarn_buf_clear(&out->key);
     tarn_buf_add_slice(&out->key, key);

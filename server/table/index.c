@@ -149,7 +149,8 @@ void tarn_table__range_end(const char *uuid, struct tarn_slice bucket_key, struc
 {
     add_uuid(to, uuid);
     tarn_buf_add_slice(to, bucket_key);
-    tarn_buf_add_byte(to, 0xff); /* above every key: parts begin with a sign byte, an arity or a letter */
+    tarn_buf_add_byte(
+        to, 0xff); /* above every key: parts begin with a sign byte, an arity or a letter */
 }
 
 /* --- values --- */
@@ -441,7 +442,8 @@ struct tarn_status *tarn_table__index_batch_write(struct tarn_index_batch *b)
     pthread_mutex_lock(&table->index_lock);
     struct tarn_status *s = tarn_state_write(table->env->state, b->batch, false);
     tarn_table__pages_reached(table, b->snapshot_id);
-    for (size_t i = 0; i < b->change_count; i++) /* after a failure too: who knows what is written */
+    for (size_t i = 0; i < b->change_count;
+         i++) /* after a failure too: who knows what is written */
         tarn_table__pages_changed(table, b->changes[i].key, b->changes[i].count);
     pthread_mutex_unlock(&table->index_lock);
     tarn_state_batch_free(b->batch);

@@ -11,15 +11,16 @@
 #include "table/internal.h"
 #include "table/pages.h"
 
-#define TARN_INDEX_UUID_SIZE (TARN_UUID_SIZE - 1) /* every key begins with the table's uuid as text */
+#define TARN_INDEX_UUID_SIZE                                                                       \
+    (TARN_UUID_SIZE - 1)       /* every key begins with the table's uuid as text */
 #define TARN_INDEX_LAYOUT 2    /* of the keys and values; another one's index is built anew */
 #define TARN_TOUCHED_MAX 10000 /* buckets; then it is all of them */
 #define TARN_INDEX_BATCH_ENTRIES 20000 /* a larger delta is written in several batches */
 
 enum tarn_change { /* in CHANGES, in this order */
-    TARN_CHANGE_ADDED = 'a',
-    TARN_CHANGE_CHANGELOG = 'c',
-    TARN_CHANGE_REMOVED = 'r'
+                   TARN_CHANGE_ADDED = 'a',
+                   TARN_CHANGE_CHANGELOG = 'c',
+                   TARN_CHANGE_REMOVED = 'r'
 };
 
 /* --- keys; `rest` is a key without the uuid --- */
@@ -61,9 +62,8 @@ void tarn_table__index_batch_snapshot(struct tarn_index_batch *batch,
 TARN_MUST struct tarn_status *tarn_table__index_batch_write(struct tarn_index_batch *batch);
 
 /* Many entries that are live from the beginning, past the log (rebuild.c). */
-TARN_MUST struct tarn_status *tarn_table__index_load(struct tarn_table *table,
-                                                     const struct tarn_manifest_entry *const *entries,
-                                                     size_t count);
+TARN_MUST struct tarn_status *tarn_table__index_load(
+    struct tarn_table *table, const struct tarn_manifest_entry *const *entries, size_t count);
 void tarn_table__name_key(const char *uuid, const struct tarn_manifest_entry *entry,
                           struct tarn_buf *key);
 void tarn_table__live_value(const struct tarn_manifest_entry *entry, int64_t added_by,

@@ -505,8 +505,7 @@ static bool sum_bucket(const struct tarn_pages *pages, size_t i, size_t *end,
 static size_t after_bucket(const struct tarn_pages *pages, struct tarn_slice after)
 {
     size_t n = pages_up_to(pages, after);
-    while (n < pages->count && after.size > 0 &&
-           tarn_slice_equal(bucket_of(pages->list[n]), after))
+    while (n < pages->count && after.size > 0 && tarn_slice_equal(bucket_of(pages->list[n]), after))
         n++;
     return n;
 }
@@ -601,8 +600,7 @@ static void install(struct loading *l, struct tarn_page_ref *ref, const struct r
     pthread_mutex_lock(&l->table->index_lock);
     size_t n = pages_up_to(pages, first);
     struct page *page = n == 0 ? NULL : pages->list[n - 1];
-    if (page != NULL && page->version == ref->version &&
-        tarn_slice_equal(first_of(page), first)) {
+    if (page != NULL && page->version == ref->version && tarn_slice_equal(first_of(page), first)) {
         for (size_t i = 0; i < count; i++) {
             if (i > 0) {
                 page = page_new(first_of(read[i].page), read[i].page->bucket_size);
@@ -633,16 +631,17 @@ static struct tarn_status *read_page(struct loading *l, const struct tarn_page_r
                                     page->from.size - TARN_INDEX_UUID_SIZE),
                       l->bucket.size);
     while (tarn_state_iterator_next(it, &key, &value))
-        reader_add(
-            r, tarn_slice_of(key.data + TARN_INDEX_UUID_SIZE, key.size - TARN_INDEX_UUID_SIZE),
-            value);
+        reader_add(r,
+                   tarn_slice_of(key.data + TARN_INDEX_UUID_SIZE, key.size - TARN_INDEX_UUID_SIZE),
+                   value);
     reader_end_page(r);
     return tarn_state_iterator_error(it);
 }
 
 static struct tarn_status *read_missing(struct loading *l)
 {
-    struct tarn_page_set old = *l->set, made = {.view = old.view, .is_past = old.is_past, .arena = old.arena};
+    struct tarn_page_set old = *l->set,
+                         made = {.view = old.view, .is_past = old.is_past, .arena = old.arena};
     size_t capacity = 0;
     struct tarn_status *s = TARN_OK;
     for (size_t i = 0; i < old.count; i++) {
@@ -677,14 +676,15 @@ static struct tarn_status *check_alive(struct tarn_table *table, int64_t epoch, 
         return tarn_status_new(TARN_SNAPSHOT_EXPIRED,
                                "the history of table %s was rewritten while it was planned",
                                tarn_table_name(table));
-    if (snapshot_id > table->pages->latest)
+    if (snapshot_id != INT64_MAX && snapshot_id > table->pages->latest)
         return tarn_status_new(TARN_BUSY, "the index of table %s is being built anew",
                                tarn_table_name(table));
     if (snapshot_id < table->pages->earliest)
-        return tarn_status_new(TARN_SNAPSHOT_EXPIRED,
-                               "snapshot %" PRId64
-                               " of table %s expired while it was planned; the earliest is %" PRId64,
-                               snapshot_id, tarn_table_name(table), table->pages->earliest);
+        return tarn_status_new(
+            TARN_SNAPSHOT_EXPIRED,
+            "snapshot %" PRId64
+            " of table %s expired while it was planned; the earliest is %" PRId64,
+            snapshot_id, tarn_table_name(table), table->pages->earliest);
     return TARN_OK;
 }
 
@@ -755,8 +755,7 @@ void tarn_table__pages_keep_bounds(struct tarn_table *table, const struct tarn_p
 
 /* --- what was touched --- */
 
-void tarn_table_take_touched(struct tarn_op *op, struct tarn_table *table,
-                             struct tarn_touched *out)
+void tarn_table_take_touched(struct tarn_op *op, struct tarn_table *table, struct tarn_touched *out)
 {
     struct tarn_map *fresh = tarn_map_new();
     pthread_mutex_lock(&table->index_lock);
@@ -780,5 +779,15 @@ void tarn_table_touch_all(struct tarn_table *table)
 {
     pthread_mutex_lock(&table->index_lock);
     table->pages->touched_all = true;
+    pthread_mutex_unlock(&table->index_lock);
+}
+
+void tarn_table_touch(struct tarn_table *table, struct tarn_slice partition, int32_t bucket)
+{
+    TARN_OWN(tarn_buf_drop) struct tarn_buf key = {0};
+    tarn_key_add_bytes(&key, partition);
+    tarn_key_add_i64(&key, bucket);
+    pthread_mutex_lock(&table->index_lock);
+    touch_bucket(table->pages, tarn_buf_slice(&key));
     pthread_mutex_unlock(&table->index_lock);
 }

@@ -88,13 +88,15 @@ struct tarn_page_set { /* the pages of one bucket at one moment */
     struct tarn_page_ref *pages;
     size_t count;
     struct tarn_state_view *view; /* that moment; NULL unless asked for or needed */
-    bool is_past; /* the index has gone on since the plan's snapshot: some files may be removed; then
+    bool
+        is_past; /* the index has gone on since the plan's snapshot: some files may be removed; then
                    * there is a view */
     struct tarn_arena *arena;
 };
 void tarn_page_set_fini(struct tarn_page_set *set);
 /* wanted: false for a page that the caller can do without, judged by its bounds (they may be NULL). SNAPSHOT_EXPIRED
- * where the plan of `snapshot_id` began in another epoch, or that snapshot has expired. */
+ * where the plan of `snapshot_id` (INT64_MAX: of what is live now) began in another epoch, or that snapshot has
+ * expired. */
 TARN_MUST struct tarn_status *tarn_table__pages_load(
     struct tarn_op *op, struct tarn_table *table, struct tarn_slice bucket_key, int64_t epoch,
     int64_t snapshot_id, bool with_view,

@@ -29,7 +29,8 @@ static struct tarn_status *check_keep(int64_t keep_ms)
     if (keep_ms >= 0 && keep_ms <= TARN_PIN_KEEP_MAX_MS)
         return TARN_OK;
     return tarn_status_new(TARN_INVALID_ARGUMENT,
-                           "a snapshot can be pinned for at most %" PRId64 " ms at a time, not %" PRId64,
+                           "a snapshot can be pinned for at most %" PRId64
+                           " ms at a time, not %" PRId64,
                            TARN_PIN_KEEP_MAX_MS, keep_ms);
 }
 
@@ -81,8 +82,8 @@ struct tarn_status *tarn_table_pin(struct tarn_op *op, struct tarn_table *table,
     size_t count;
     int64_t lowest;
     TARN_TRY(check_keep(keep_ms));
-    *out = (struct tarn_pin){.snapshot_id = snapshot_id,
-                             .expires_ms = tarn_clock_wall_ms() + keep_ms};
+    *out =
+        (struct tarn_pin){.snapshot_id = snapshot_id, .expires_ms = tarn_clock_wall_ms() + keep_ms};
     tarn_uuid_random(out->id);
     pthread_mutex_lock(&table->pin_lock);
     struct tarn_status *s = look_at_pins(table, &count, &lowest);

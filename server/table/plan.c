@@ -253,8 +253,8 @@ static struct tarn_status *count_rest(struct tarn_planner *p)
     p->plan.pruned_by_limit += (int64_t)(p->listed_count - p->listed_next);
     while (found) {
         TARN_TRY(tarn_op_check(p->op));
-        TARN_TRY(tarn_table__pages_next(p->op, p->table, tarn_buf_slice(&p->after), &found,
-                                        &bucket));
+        TARN_TRY(
+            tarn_table__pages_next(p->op, p->table, tarn_buf_slice(&p->after), &found, &bucket));
         if (!found)
             break;
         p->plan.files_seen += bucket.file_count;
@@ -299,8 +299,7 @@ static void finish(struct tarn_plan_cursor *c)
 /* Pointers into a batch's lists are set once these no longer move. */
 static void settle(struct tarn_plan_cursor *c, struct batch *b, struct tarn_plan_batch *out)
 {
-    struct tarn_plan_file *files =
-        tarn_arena_alloc(c->batch, (b->file_count + 1) * sizeof *files);
+    struct tarn_plan_file *files = tarn_arena_alloc(c->batch, (b->file_count + 1) * sizeof *files);
     struct tarn_split *splits = tarn_arena_alloc(c->batch, (b->split_count + 1) * sizeof *splits);
     if (b->file_count > 0)
         memcpy(files, b->files, b->file_count * sizeof *files);
@@ -382,8 +381,7 @@ static void keep_file(struct tarn_arena *arena, const struct tarn_plan_file *fro
     f->key_stats = keep_stats(arena, &f->key_stats);
     f->value_stats = keep_stats(arena, &f->value_stats);
     f->extra_files = keep_list(arena, f->extra_files, f->extra_file_count);
-    f->value_stats_columns =
-        keep_list(arena, f->value_stats_columns, f->value_stats_column_count);
+    f->value_stats_columns = keep_list(arena, f->value_stats_columns, f->value_stats_column_count);
     f->write_columns = keep_list(arena, f->write_columns, f->write_column_count);
     f->write_column_sequences =
         (const int64_t *)(const void *)tarn_arena_copy(

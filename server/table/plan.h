@@ -38,7 +38,7 @@ struct tarn_bucket_work { /* one bucket on its way through a plan */
     struct tarn_bucket_work *next;
 };
 
-struct tarn_listed { /* entries that were found elsewhere than in LIVE, in order of buckets */
+struct tarn_listed {       /* entries that were found elsewhere than in LIVE, in order of buckets */
     struct tarn_slice key; /* of the bucket */
     struct tarn_slice packed;
     int64_t added_by;
@@ -64,7 +64,8 @@ struct tarn_planner {
     int *key_columns; /* trimmed primary key */
     size_t key_count;
     bool is_append;
-    const struct tarn_value **bucket_values; /* of each bucket key column those that `where` allows; NULL: any */
+    const struct tarn_value *
+        *bucket_values; /* of each bucket key column those that `where` allows; NULL: any */
     size_t *bucket_value_counts;
     int32_t wanted_of; /* the bucket count that `wanted` was reckoned for; -1: none yet */
     uint8_t *wanted;   /* one bit a bucket */

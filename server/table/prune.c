@@ -9,8 +9,9 @@
  * and says no only where that is proven; what is damaged or not known proves nothing.
  */
 
-#define WANTED_BUCKETS_MAX 10000 /* combinations of bucket key values; more: every bucket is looked at */
-#define INDEX_READS_MAX 64       /* index files beside data files that one plan fetches */
+#define WANTED_BUCKETS_MAX                                                                         \
+    10000                  /* combinations of bucket key values; more: every bucket is looked at */
+#define INDEX_READS_MAX 64 /* index files beside data files that one plan fetches */
 #define INDEX_READ_SIZE_MAX ((int64_t)1 << 20)
 #define INDEX_READ_PAYS ((int64_t)4 << 20) /* a data file smaller than this is as soon read */
 #define SCRATCH_SIZE ((size_t)1 << 20)
@@ -295,8 +296,8 @@ static struct tarn_status *value_bounds(struct tarn_planner *p, const struct tar
         if (usable)
             types[i] = then->fields[covered[i]].type;
     }
-    usable = usable &&
-             decode_rows(file->value_stats.min, file->value_stats.max, types, count, min, max);
+    usable =
+        usable && decode_rows(file->value_stats.min, file->value_stats.max, types, count, min, max);
     for (size_t i = 0; usable && i < count; i++) {
         int target = tarn_schema_find_id(now, then->fields[covered[i]].id);
         if (target >= 0 && tarn_type_equal(now->fields[target].type, types[i], true))
@@ -441,13 +442,12 @@ static void fetch_index(struct tarn_planner *p, const struct tarn_manifest_entry
         entry->file.external_path.data != NULL)
         return;
     p->index_reads_left--;
-    struct tarn_status *s = tarn_bucket_path(p->plan.schema, p->plan.options, entry->partition,
-                                             entry->bucket, &path);
+    struct tarn_status *s =
+        tarn_bucket_path(p->plan.schema, p->plan.options, entry->partition, entry->bucket, &path);
     struct tarn_object object = {0};
     bool found = false;
-    const char *key =
-        tarn_arena_printf(p->scratch, "%s/%s/%.*s", tarn_table_path(p->table), tarn_buf_cstr(&path),
-                          TARN_SLICE_ARG(side));
+    const char *key = tarn_arena_printf(p->scratch, "%s/%s/%.*s", tarn_table_path(p->table),
+                                        tarn_buf_cstr(&path), TARN_SLICE_ARG(side));
     if (s == TARN_OK)
         s = tarn_store_stat(p->table->env->store, p->op, key, &found, &object);
     if (s == TARN_OK && found && (int64_t)object.size <= INDEX_READ_SIZE_MAX)
@@ -512,8 +512,7 @@ static struct tarn_status *prune_sections(struct tarn_planner *p, struct tarn_bu
 {
     TARN_OWN(tarn_arena_drop) struct tarn_arena *arena = tarn_arena_new();
     int *section_of, section_count;
-    TARN_TRY(
-        tarn_plan__sections(p, work->refs, work->count, arena, &section_of, &section_count));
+    TARN_TRY(tarn_plan__sections(p, work->refs, work->count, arena, &section_of, &section_count));
     enum { DROPPED_BY_STATS, DROPPED_BY_INDEX, WANTED };
     uint8_t *fate = tarn_arena_calloc(arena, (size_t)section_count + 1, 1);
     for (size_t i = 0; i < work->count; i++) {

@@ -26,7 +26,8 @@ static struct tarn_status *load_records(struct tarn_table *table, enum tarn_fami
     TARN_OWN(tarn_state_loader_drop) struct tarn_state_loader *loader = NULL;
     TARN_TRY(tarn_state_loader_new(table->env->state, family, &loader));
     qsort(records, count, sizeof *records, by_key);
-    for (size_t i = 0; i < count; i++) /* twice the same: a file that is named twice is there once */
+    for (size_t i = 0; i < count;
+         i++) /* twice the same: a file that is named twice is there once */
         if (i == 0 || !tarn_slice_equal(records[i].key, records[i - 1].key))
             TARN_TRY(tarn_state_loader_put(loader, records[i].key, records[i].value));
     return tarn_state_loader_finish(loader);
@@ -239,8 +240,7 @@ static struct tarn_status *rebuild(struct tarn_op *op, struct tarn_table *table,
     struct tarn_manifest_file *files;
     size_t count;
     bool found;
-    TARN_TRY(
-        tarn_table__read_snapshot(op, table, range.earliest, arena, &found, &json, &earliest));
+    TARN_TRY(tarn_table__read_snapshot(op, table, range.earliest, arena, &found, &json, &earliest));
     if (!found)
         return tarn_status_new(TARN_SNAPSHOT_EXPIRED,
                                "table %s: snapshot %" PRId64 " expired meanwhile", table->name,
@@ -304,4 +304,3 @@ struct tarn_status *tarn_table__index_catch_up(struct tarn_op *op, struct tarn_t
     }
     return TARN_OK;
 }
-

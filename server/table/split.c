@@ -24,9 +24,9 @@ struct key_order {
 
 static bool is_number(const struct tarn_planner *p)
 {
-    return p->key_count == 1 && ((p->key_types[0]->id >= TARN_TYPE_TINYINT &&
-                                  p->key_types[0]->id <= TARN_TYPE_BIGINT) ||
-                                 p->key_types[0]->id == TARN_TYPE_DATE);
+    return p->key_count == 1 &&
+           ((p->key_types[0]->id >= TARN_TYPE_TINYINT && p->key_types[0]->id <= TARN_TYPE_BIGINT) ||
+            p->key_types[0]->id == TARN_TYPE_DATE);
 }
 
 static int compare_values(const struct tarn_planner *p, const struct tarn_value *a,
@@ -81,13 +81,12 @@ static struct tarn_status *decode_ranges(const struct key_order *order, size_t c
         const struct tarn_ref *ref = &order->refs[i];
         struct tarn_value number[2];
         struct tarn_value *min =
-            order->is_number ? number
-                             : tarn_arena_calloc(arena, p->key_count * 2 + 1, sizeof *min);
+            order->is_number ? number : tarn_arena_calloc(arena, p->key_count * 2 + 1, sizeof *min);
         struct tarn_value *max = min + (order->is_number ? 1 : p->key_count);
-        TARN_TRY(tarn_row_deserialize(key_at(ref, ref->min_key_at, ref->min_key_size),
-                                      p->key_types, p->key_count, min));
-        TARN_TRY(tarn_row_deserialize(key_at(ref, ref->max_key_at, ref->max_key_size),
-                                      p->key_types, p->key_count, max));
+        TARN_TRY(tarn_row_deserialize(key_at(ref, ref->min_key_at, ref->min_key_size), p->key_types,
+                                      p->key_count, min));
+        TARN_TRY(tarn_row_deserialize(key_at(ref, ref->max_key_at, ref->max_key_size), p->key_types,
+                                      p->key_count, max));
         out[i].at = i;
         if (order->is_number) {
             out[i].min_number = min->is_null ? INT64_MIN : min->integer;
@@ -275,8 +274,7 @@ static struct tarn_status *split_sections(struct packer *k, struct tarn_arena *a
     }
     end_split(k, work->count, false);
     for (size_t s = 0, begin = 0; s < work->split_count; begin = work->split_ends[s++])
-        work->split_raw[s] =
-            work->split_ends[s] - begin == 1 && !work->refs[begin].has_deletes;
+        work->split_raw[s] = work->split_ends[s] - begin == 1 && !work->refs[begin].has_deletes;
     return TARN_OK;
 }
 

@@ -318,6 +318,11 @@ struct tarn_touched {
 void tarn_table_take_touched(struct tarn_op *op, struct tarn_table *table,
                              struct tarn_touched *out);
 void tarn_table_touch_all(struct tarn_table *table); /* the follower missed some */
+void tarn_table_touch(struct tarn_table *table, struct tarn_slice partition, int32_t bucket);
+/* Every bucket with live files, in order of partition and bucket. */
+TARN_MUST struct tarn_status *tarn_table_bucket_list(struct tarn_op *op, struct tarn_table *table,
+                                                     struct tarn_touched_bucket **out,
+                                                     size_t *count);
 
 /* --- the picture of a bucket: for compaction --- */
 struct tarn_bucket_files {
@@ -331,6 +336,12 @@ struct tarn_bucket_files {
 TARN_MUST struct tarn_status *tarn_table_buckets(struct tarn_op *op, struct tarn_table *table,
                                                  struct tarn_slice partition,
                                                  struct tarn_bucket_files **out, size_t *count);
+/* One bucket without statistics; of its files those smaller than size_below, the first `most` that are met. */
+TARN_MUST struct tarn_status *tarn_table_bucket_picture(struct tarn_op *op,
+                                                        struct tarn_table *table,
+                                                        struct tarn_slice partition, int32_t bucket,
+                                                        int64_t size_below, size_t most,
+                                                        struct tarn_bucket_files *out);
 /* The files of one bucket with their statistics, as a rewrite or upgrade must carry them. */
 TARN_MUST struct tarn_status *tarn_table_bucket(struct tarn_op *op, struct tarn_table *table,
                                                 struct tarn_slice partition, int32_t bucket,
