@@ -28,12 +28,20 @@ static const char *chars(struct tarn_slice s)
     return s.size == 0 ? "" : (const char *)s.data;
 }
 
+static _Thread_local uint64_t read_count;
+
+uint64_t tarn_state_read_count(void)
+{
+    return read_count;
+}
+
 struct tarn_status *tarn_state_get(struct tarn_state *state, enum tarn_family family,
                                    struct tarn_slice key, bool *found, struct tarn_buf *out)
 {
     char *error = NULL;
     size_t size = 0;
     tarn_assert_may_wait();
+    read_count++;
     *found = false;
     rocksdb_pinnableslice_t *value = rocksdb_get_pinned_cf(
         state->db, state->read, state->families[family], chars(key), key.size, &error);
@@ -190,6 +198,7 @@ bool tarn_state_iterator_next(struct tarn_state_iterator *it, struct tarn_slice 
                               struct tarn_slice *value)
 {
     size_t size = 0;
+    read_count++;
     if (!it->on_next && rocksdb_iter_valid(it->it))
         rocksdb_iter_next(it->it);
     it->on_next = false;

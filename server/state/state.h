@@ -92,6 +92,9 @@ TARN_MUST struct tarn_status *tarn_state_loader_finish(struct tarn_state_loader 
 void tarn_state_loader_free(struct tarn_state_loader *loader);
 void tarn_state_loader_drop(struct tarn_state_loader **loader);
 
+/* Keys that this thread has asked for or stepped to: what a call costs, for tests that hold it to that. */
+uint64_t tarn_state_read_count(void);
+
 /* Order-preserving pieces of keys. */
 void tarn_key_add_u64(struct tarn_buf *key, uint64_t value);            /* 8 bytes, big endian */
 void tarn_key_add_i64(struct tarn_buf *key, int64_t value);             /* sign bit flipped */
