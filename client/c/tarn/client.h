@@ -15,6 +15,8 @@
 #include "base/base.h"
 #include "wire/wire.h"
 
+#include "tarn/v1/table.pb-c.h"
+
 struct tarn_client;
 
 struct tarn_client_options {
@@ -54,5 +56,24 @@ TARN_MUST struct tarn_status *tarn_client_stream_receive(struct tarn_client_stre
                                                          ProtobufCMessage **out);
 void tarn_client_stream_free(struct tarn_client_stream *stream); /* cancels what is unfinished */
 void tarn_client_stream_drop(struct tarn_client_stream **stream);
+
+/* --- subscriptions (TableService.Subscribe) ---
+ * A stream of a table's snapshots, or of what they changed, that survives lost connections and restarts of the server:
+ * once a message has come, it is begun again behind it, with pauses that grow to 5 s. No message comes twice and none
+ * is left out. What ends it is what can't be continued: SNAPSHOT_EXPIRED, SNAPSHOT_ROLLED_BACK (facts
+ * "earliest_snapshot", "earliest_token"), a table that is gone, a request that is wrong. */
+struct tarn_client_subscription;
+/* The request is copied; nothing is sent yet. The client outlives it. */
+void tarn_client_subscribe(struct tarn_client *client, const Tarn__V1__SubscribeRequest *request,
+                           struct tarn_client_subscription **out);
+/* Waits for the next message, as long as the op allows. */
+TARN_MUST struct tarn_status *tarn_client_subscription_next(struct tarn_client_subscription *s,
+                                                            struct tarn_op *op,
+                                                            Tarn__V1__SubscribeResponse **out);
+/* Of the last message; empty before the first. Borrowed until the next one. */
+struct tarn_slice tarn_client_subscription_token(const struct tarn_client_subscription *s);
+int tarn_client_subscription_reconnects(const struct tarn_client_subscription *s);
+void tarn_client_subscription_free(struct tarn_client_subscription *s);
+void tarn_client_subscription_drop(struct tarn_client_subscription **s);
 
 #endif
