@@ -16,6 +16,7 @@ uint64_t *tarn_index__rows_new(int64_t row_count, struct tarn_index__budget *bud
     if (row_count > budget->rows)
         return NULL;
     budget->rows -= row_count;
+    budget->steps -= row_count / (8 * STEP_SIZE);
     return tarn_calloc((size_t)(row_count + 63) / 64 + 1, sizeof(uint64_t));
 }
 
