@@ -533,6 +533,7 @@ static struct tarn_status *make_table(struct tarn_op *op, struct tarn_catalog *c
         return tarn_status_new(TARN_TABLE_EXISTS, "another writer made table %s first",
                                full_name(op, database, name));
     TARN_TRY(tarn_table_open(op, catalog->env, path, uuid, full_name(op, database, name), out));
+    tarn_table_is_new(*out);
     tarn_catalog__remember(catalog, database, name, *out);
     return TARN_OK;
 }

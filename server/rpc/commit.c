@@ -209,3 +209,25 @@ struct tarn_status *tarn_rpc__commit_tables(struct tarn_op *op, struct tarn_serv
     }
     return TARN_OK;
 }
+
+struct tarn_status *tarn_rpc__filter_committed(struct tarn_op *op, struct tarn_service *service,
+                                               const void *request, void *response)
+{
+    const Tarn__V1__FilterCommittedRequest *q = request;
+    Tarn__V1__FilterCommittedResponse *r = response;
+    size_t count = q->n_commit_identifiers;
+    bool *keep = TARN_RPC_ARRAY(op, count, *keep);
+    int64_t last;
+    TARN_TRY(tarn_service_filter_committed(op, service, tarn_rpc__ref(q->table),
+                                           tarn_slice_str(q->commit_user), q->commit_identifiers,
+                                           count, keep, &last));
+    r->commit_identifiers = TARN_RPC_ARRAY(op, count, *r->commit_identifiers);
+    for (size_t i = 0; i < count; i++)
+        if (keep[i])
+            r->commit_identifiers[r->n_commit_identifiers++] = q->commit_identifiers[i];
+    if (last != TARN_SNAPSHOT_NONE) {
+        r->_last_case = TARN__V1__FILTER_COMMITTED_RESPONSE___LAST_LAST_COMMITTED;
+        r->last_committed = last;
+    }
+    return TARN_OK;
+}

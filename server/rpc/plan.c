@@ -1,27 +1,38 @@
 #include "rpc/table.h"
 
-/* Plans, streamed. */
+/* Plans, streamed: a message holds the splits of one batch. */
 
-#define SPLITS_PER_MESSAGE 100
-#define FILES_PER_MESSAGE 1000
+#define MESSAGE_SIZE ((size_t)1 << 20) /* a message is sent when it is larger */
+#define SPLITS_FIELD 1                 /* of PlanResponse */
+#define SUMMARY_FIELD 2
 
-static Tarn__V1__Split *put_split(struct tarn_op *op, const struct tarn_split *split,
-                                  const char *path)
+static struct tarn_status *take_request(const Tarn__V1__PlanRequest *q,
+                                        struct tarn_plan_request *out)
 {
-    Tarn__V1__Split *out = TARN_RPC_NEW(op, Tarn__V1__Split, split);
-    out->partition = tarn_rpc__bytes(split->partition);
-    out->bucket = split->bucket;
-    out->raw = split->raw;
-    out->path = tarn_rpc__str(path);
-    out->n_files = split->file_count;
-    out->files = TARN_RPC_ARRAY(op, split->file_count, *out->files);
-    for (size_t i = 0; i < split->file_count; i++)
-        out->files[i] = tarn_rpc__put_file(op, &split->files[i].entry.file);
-    return out;
+    *out = (struct tarn_plan_request){.where = tarn_slice_str(q->where),
+                                      .with_stats = q->with_stats};
+    TARN_TRY(tarn_rpc__version(q->version, &out->version));
+    if (q->pin_ms < 0)
+        return tarn_status_new(TARN_INVALID_ARGUMENT, "pin_ms is negative");
+    if (q->_limit_case == TARN__V1__PLAN_REQUEST___LIMIT_LIMIT) {
+        if (q->limit < 0)
+            return tarn_status_new(TARN_INVALID_ARGUMENT, "limit is negative");
+        out->has_limit = true;
+        out->limit = q->limit;
+    }
+    if (q->changes == NULL)
+        return TARN_OK;
+    int how;
+    TARN_TRY(tarn_rpc__how((int)q->changes->how, &how));
+    out->changes = (enum tarn_changes)how;
+    out->changes_from = q->changes->from_snapshot;
+    return TARN_OK;
 }
 
-static Tarn__V1__PlanSummary *put_summary(struct tarn_op *op, const struct tarn_plan *plan)
+static Tarn__V1__PlanSummary *put_summary(struct tarn_op *op, const struct tarn_plan_stream *stream)
 {
+    const struct tarn_plan *plan = tarn_plan_stream_head(stream);
+    const struct tarn_pin *pin = tarn_plan_stream_pin(stream);
     Tarn__V1__PlanSummary *out = TARN_RPC_NEW(op, Tarn__V1__PlanSummary, plan_summary);
     out->snapshot_id = plan->has_snapshot ? plan->snapshot.id : 0;
     out->schema_id = plan->schema->id;
@@ -30,46 +41,82 @@ static Tarn__V1__PlanSummary *put_summary(struct tarn_op *op, const struct tarn_
     out->pruned_by_bucket = plan->pruned_by_bucket;
     out->pruned_by_key = plan->pruned_by_key;
     out->pruned_by_stats = plan->pruned_by_stats;
-    out->splits = (int64_t)plan->split_count;
-    for (size_t i = 0; i < plan->split_count; i++)
-        out->files_left += (int64_t)plan->splits[i].file_count;
+    out->pruned_by_index = plan->pruned_by_index;
+    out->pruned_by_limit = plan->pruned_by_limit;
+    out->splits = plan->splits_left;
+    out->files_left = plan->files_left;
+    out->rows = plan->rows;
+    out->micros = tarn_plan_stream_micros(stream);
+    if (pin != NULL) {
+        out->pin = TARN_RPC_NEW(op, Tarn__V1__Pin, pin);
+        out->pin->id = tarn_rpc__str(pin->id);
+        out->pin->expires_ms = pin->expires_ms;
+    }
     return out;
 }
 
-/* Messages are built one at a time, each in an arena of its own: a plan may be large. */
-static struct tarn_status *write_splits(struct tarn_op *op, struct tarn_call *call,
-                                        const struct tarn_plan *plan, const char *const *paths,
-                                        size_t begin, size_t end)
+struct writing {
+    struct tarn_call *call;
+    struct tarn_buf message, split;
+};
+
+static void writing_fini(struct writing *w)
 {
-    TARN_OWN(tarn_op_fini) struct tarn_op part;
-    tarn_op_init_child(&part, op);
-    Tarn__V1__PlanResponse *r = TARN_RPC_NEW(&part, Tarn__V1__PlanResponse, plan_response);
-    r->splits = TARN_RPC_ARRAY(&part, end - begin, *r->splits);
-    for (size_t i = begin; i < end; i++)
-        r->splits[r->n_splits++] = put_split(&part, &plan->splits[i], paths[i]);
-    if (end == plan->split_count)
-        r->summary = put_summary(&part, plan);
-    return tarn_rpc__write(call, &r->base);
+    tarn_buf_drop(&w->message);
+    tarn_buf_drop(&w->split);
+}
+
+static struct tarn_status *send(struct writing *w)
+{
+    if (w->message.size > TARN_WIRE_MESSAGE_MAX)
+        return tarn_status_new(TARN_TOO_LARGE,
+                               "a split of %zu bytes, at most %d: compact the table",
+                               w->message.size, TARN_WIRE_MESSAGE_MAX);
+    struct tarn_message *message = tarn_message_copy(tarn_buf_slice(&w->message));
+    tarn_buf_clear(&w->message);
+    return tarn_call_write(w->call, message);
+}
+
+static struct tarn_status *write_split(struct writing *w, struct tarn_plan_stream *stream,
+                                       const struct tarn_split *split, bool with_stats)
+{
+    const struct tarn_plan *head = tarn_plan_stream_head(stream);
+    struct tarn_slice path;
+    TARN_TRY(tarn_plan_stream_path(stream, split->partition, split->bucket, &path));
+    tarn_buf_clear(&w->split);
+    tarn_rpc__add_split(&w->split, split, path, head->snapshot.id, with_stats);
+    tarn_rpc__add_bytes_field(&w->message, SPLITS_FIELD, tarn_buf_slice(&w->split));
+    return w->message.size >= MESSAGE_SIZE ? send(w) : TARN_OK;
+}
+
+/* The last message has the summary. */
+static struct tarn_status *write_summary(struct tarn_op *op, struct writing *w,
+                                         struct tarn_plan_stream *stream)
+{
+    Tarn__V1__PlanSummary *summary = put_summary(op, stream);
+    size_t size = protobuf_c_message_get_packed_size(&summary->base);
+    uint8_t *bytes = tarn_arena_alloc(op->arena, size + 1);
+    protobuf_c_message_pack(&summary->base, bytes);
+    tarn_rpc__add_bytes_field(&w->message, SUMMARY_FIELD, tarn_slice_of(bytes, size));
+    return send(w);
 }
 
 static struct tarn_status *plan(struct tarn_op *op, struct tarn_service *service,
                                 struct tarn_call *call, const Tarn__V1__PlanRequest *q)
 {
-    struct tarn_version version;
-    struct tarn_plan p;
-    const char **paths;
-    TARN_TRY(tarn_rpc__version(q->version, &version));
-    TARN_TRY(tarn_service_plan(op, service, tarn_rpc__ref(q->table), version,
-                               tarn_slice_str(q->where), &p, &paths));
-    size_t begin = 0;
+    TARN_OWN(tarn_plan_stream_drop) struct tarn_plan_stream *stream = NULL;
+    TARN_OWN(writing_fini) struct writing w = {.call = call};
+    struct tarn_plan_request request;
+    struct tarn_plan_batch batch;
+    TARN_TRY(take_request(q, &request));
+    TARN_TRY(tarn_service_plan_begin(op, service, tarn_rpc__ref(q->table), &request, q->pin_ms,
+                                     &stream));
     do {
-        size_t end = begin, files = 0;
-        while (end < p.split_count && end - begin < SPLITS_PER_MESSAGE && files < FILES_PER_MESSAGE)
-            files += p.splits[end++].file_count;
-        TARN_TRY(write_splits(op, call, &p, paths, begin, end));
-        begin = end;
-    } while (begin < p.split_count);
-    return TARN_OK;
+        TARN_TRY(tarn_plan_stream_next(stream, &batch));
+        for (size_t i = 0; i < batch.split_count && !q->summary_only; i++)
+            TARN_TRY(write_split(&w, stream, &batch.splits[i], q->with_stats));
+    } while (batch.file_count > 0);
+    return write_summary(op, &w, stream);
 }
 
 struct tarn_status *tarn_rpc__plan(struct tarn_op *op, struct tarn_rpc *rpc, struct tarn_call *call)
@@ -77,4 +124,16 @@ struct tarn_status *tarn_rpc__plan(struct tarn_op *op, struct tarn_rpc *rpc, str
     void *request;
     TARN_TRY(tarn_rpc__read(op, call, &tarn__v1__plan_request__descriptor, &request));
     return plan(op, tarn_rpc__service(rpc), call, request);
+}
+
+struct tarn_status *tarn_rpc__renew_pin(struct tarn_op *op, struct tarn_service *service,
+                                        const void *request, void *response)
+{
+    const Tarn__V1__RenewPinRequest *q = request;
+    Tarn__V1__RenewPinResponse *r = response;
+    struct tarn_pin pin;
+    TARN_TRY(tarn_service_renew_pin(op, service, tarn_rpc__ref(q->table), tarn_slice_str(q->pin_id),
+                                    q->keep_ms, &pin));
+    r->expires_ms = pin.expires_ms;
+    return TARN_OK;
 }

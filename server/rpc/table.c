@@ -129,35 +129,39 @@ static struct tarn_status *write_files(struct tarn_op *op, struct tarn_call *cal
                                        int64_t snapshot_id, const struct tarn_file_facts *list,
                                        size_t count)
 {
-    TARN_OWN(tarn_op_fini) struct tarn_op part;
-    tarn_op_init_child(&part, op);
     Tarn__V1__ListFilesResponse *r =
-        TARN_RPC_NEW(&part, Tarn__V1__ListFilesResponse, list_files_response);
+        TARN_RPC_NEW(op, Tarn__V1__ListFilesResponse, list_files_response);
     r->snapshot_id = snapshot_id;
-    r->files = TARN_RPC_ARRAY(&part, count, *r->files);
+    r->files = TARN_RPC_ARRAY(op, count, *r->files);
     r->n_files = count;
     for (size_t i = 0; i < count; i++)
-        r->files[i] = put_file_info(&part, &list[i]);
+        r->files[i] = put_file_info(op, &list[i]);
     return tarn_rpc__write(call, &r->base);
 }
 
 static struct tarn_status *list_files(struct tarn_op *op, struct tarn_service *service,
                                       struct tarn_call *call, const Tarn__V1__ListFilesRequest *q)
 {
-    struct tarn_version version;
-    struct tarn_file_facts *list;
-    size_t count;
-    int64_t snapshot_id;
-    TARN_TRY(tarn_rpc__version(q->version, &version));
-    TARN_TRY(tarn_service_list_files(op, service, tarn_rpc__ref(q->table), version,
-                                     tarn_slice_str(q->where), &snapshot_id, &list, &count));
-    size_t begin = 0;
-    do {
-        size_t n = TARN_MIN(count - begin, (size_t)FILES_PER_MESSAGE);
-        TARN_TRY(write_files(op, call, snapshot_id, list + begin, n));
-        begin += n;
-    } while (begin < count);
-    return TARN_OK;
+    TARN_OWN(tarn_plan_stream_drop) struct tarn_plan_stream *stream = NULL;
+    struct tarn_plan_request request = {
+        .where = tarn_slice_str(q->where), .with_stats = true, .no_splits = true};
+    TARN_TRY(tarn_rpc__version(q->version, &request.version));
+    TARN_TRY(
+        tarn_service_plan_begin(op, service, tarn_rpc__ref(q->table), &request, 0, &stream));
+    const struct tarn_plan *head = tarn_plan_stream_head(stream);
+    bool first = true;
+    for (;;) {
+        TARN_OWN(tarn_op_fini) struct tarn_op part;
+        tarn_op_init_child(&part, op);
+        struct tarn_file_facts *list;
+        size_t count;
+        TARN_TRY(tarn_service_files_next(&part, stream, &list, &count));
+        if (count == 0 && !first)
+            return TARN_OK;
+        TARN_TRY(
+            write_files(&part, call, head->has_snapshot ? head->snapshot.id : 0, list, count));
+        first = false;
+    }
 }
 
 static Tarn__V1__PartitionValue **put_values(struct tarn_op *op,
@@ -267,7 +271,10 @@ const struct tarn_rpc__method tarn_rpc__table_methods[] = {
     U(Commit, commit_request, commit_response, tarn_rpc__commit),
     U(CommitTables, commit_tables_request, commit_tables_response, tarn_rpc__commit_tables),
     U(GetCommit, get_commit_request, get_commit_response, tarn_rpc__get_commit),
+    U(FilterCommitted, filter_committed_request, filter_committed_response,
+      tarn_rpc__filter_committed),
     TARN_RPC_STREAM(TableService, Plan, tarn_rpc__plan),
+    TARN_RPC_UNARY(TableService, RenewPin, renew_pin_request, renew_pin_response, tarn_rpc__renew_pin),
     TARN_RPC_STREAM(TableService, Subscribe, tarn_rpc__subscribe),
     U(ListConsumers, list_consumers_request, list_consumers_response, tarn_rpc__list_consumers),
     U(SetConsumer, set_consumer_request, set_consumer_response, tarn_rpc__set_consumer),

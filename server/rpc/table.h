@@ -7,6 +7,13 @@
 
 /* --- messages, built in the op's arena (data_file.c, table.c) --- */
 Tarn__V1__DataFile *tarn_rpc__put_file(struct tarn_op *op, const struct tarn_data_file *file);
+/* A DataFile as its bytes, without the message in between: plans have many (file_bytes.c). Appends. */
+void tarn_rpc__add_file(struct tarn_buf *out, const struct tarn_data_file *file, bool with_stats);
+/* One Split, likewise. */
+void tarn_rpc__add_split(struct tarn_buf *out, const struct tarn_split *split,
+                         struct tarn_slice path, int64_t snapshot_id, bool with_stats);
+/* A field of bytes: its key, its size, the bytes. */
+void tarn_rpc__add_bytes_field(struct tarn_buf *out, uint32_t field, struct tarn_slice bytes);
 struct tarn_data_file tarn_rpc__take_file(struct tarn_op *op, const Tarn__V1__DataFile *in);
 Tarn__V1__Snapshot *tarn_rpc__put_snapshot(struct tarn_op *op, const struct tarn_snapshot *s);
 
@@ -28,6 +35,8 @@ TARN_MUST struct tarn_status *tarn_rpc__commit(struct tarn_op *op, struct tarn_s
                                                const void *request, void *response);
 TARN_MUST struct tarn_status *tarn_rpc__plan(struct tarn_op *op, struct tarn_rpc *rpc,
                                              struct tarn_call *call);
+TARN_MUST struct tarn_status *tarn_rpc__renew_pin(struct tarn_op *op, struct tarn_service *service,
+                                                  const void *request, void *response);
 TARN_MUST struct tarn_status *tarn_rpc__subscribe(struct tarn_op *op, struct tarn_rpc *rpc,
                                                   struct tarn_call *call);
 TARN_MUST struct tarn_status *tarn_rpc__list_consumers(struct tarn_op *op,

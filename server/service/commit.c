@@ -349,3 +349,14 @@ struct tarn_status *tarn_service_get_commit(struct tarn_op *op, struct tarn_serv
         out->state = TARN_COMMIT_OPEN;
     return TARN_OK;
 }
+
+struct tarn_status *tarn_service_filter_committed(struct tarn_op *op, struct tarn_service *service,
+                                                  struct tarn_table_ref ref, struct tarn_slice user,
+                                                  const int64_t *identifiers, size_t count,
+                                                  bool *keep, int64_t *last_identifier)
+{
+    TARN_TRY(check_user(user));
+    TARN_OWN(tarn_table_drop_ref) struct tarn_table *table = NULL;
+    TARN_TRY(tarn_service__table(op, service, ref, TARN_ACTION_READ, &table));
+    return tarn_table_filter_committed(op, table, user, identifiers, count, keep, last_identifier);
+}

@@ -44,12 +44,9 @@ static struct tarn_status *begin(struct tarn_op *op, struct tarn_service *servic
                                  struct tarn_ingest *ingest)
 {
     struct tarn_table *table = ingest->table;
-    struct tarn_commit_fate fate = {0};
     if (ingest->identifier != TARN_COMMIT_IDENTIFIER_BATCH)
-        TARN_TRY(tarn_table_find_commit(op, table, ingest->user, ingest->identifier, 0,
-                                        TARN_SNAPSHOT_NONE, &fate));
-    if (fate.state == TARN_COMMIT_LANDED)
-        ingest->repeated_snapshot_id = fate.append_snapshot_id;
+        TARN_TRY(tarn_table_find_landed(table, ingest->user, ingest->identifier,
+                                        &ingest->repeated_snapshot_id));
     if (ingest->repeated_snapshot_id != 0)
         return TARN_OK;
     TARN_TRY(tarn_service__describe(op, service, table, &ingest->view->schema, NULL, 0,

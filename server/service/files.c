@@ -2,23 +2,7 @@
 
 #include <time.h>
 
-/* What a version of a table consists of: splits, files, and sums over partitions and buckets. */
-
-struct tarn_status *tarn_service_plan(struct tarn_op *op, struct tarn_service *service,
-                                      struct tarn_table_ref ref, struct tarn_version version,
-                                      struct tarn_slice where, struct tarn_plan *out,
-                                      const char ***paths)
-{
-    TARN_OWN(tarn_table_drop_ref) struct tarn_table *table = NULL;
-    TARN_TRY(tarn_service__table(op, service, ref, TARN_ACTION_READ, &table));
-    struct tarn_plan_request request = {.version = version, .where = where, .with_stats = true};
-    TARN_TRY(tarn_table_plan(op, table, &request, out));
-    *paths = tarn_arena_calloc(op->arena, out->split_count + 1, sizeof **paths);
-    for (size_t i = 0; i < out->split_count; i++)
-        TARN_TRY(tarn_service__bucket_path(op, out->schema, out->options, out->splits[i].partition,
-                                           out->splits[i].bucket, &(*paths)[i]));
-    return TARN_OK;
-}
+/* What a version of a table consists of: files, and sums over partitions and buckets. */
 
 /* --- files --- */
 
@@ -57,52 +41,38 @@ static const char *print_key(struct tarn_op *op, const struct key_printer *p, st
     return tarn_arena_str(op->arena, tarn_buf_slice(&text));
 }
 
-static struct tarn_status *file_path(struct tarn_op *op, const struct tarn_plan *plan,
+static struct tarn_status *file_path(struct tarn_op *op, struct tarn_plan_stream *stream,
                                      const struct tarn_manifest_entry *entry, const char **out)
 {
     if (entry->file.external_path.data != NULL) {
         *out = tarn_arena_str(op->arena, entry->file.external_path);
         return TARN_OK;
     }
-    const char *folder;
-    TARN_TRY(tarn_service__bucket_path(op, plan->schema, plan->options, entry->partition,
-                                       entry->bucket, &folder));
-    *out = tarn_arena_printf(op->arena, "%s/%.*s", folder, TARN_SLICE_ARG(entry->file.name));
+    struct tarn_slice folder;
+    TARN_TRY(tarn_plan_stream_path(stream, entry->partition, entry->bucket, &folder));
+    *out = tarn_arena_printf(op->arena, "%.*s/%.*s", TARN_SLICE_ARG(folder),
+                             TARN_SLICE_ARG(entry->file.name));
     return TARN_OK;
 }
 
-static struct tarn_status *plan_files(struct tarn_op *op, struct tarn_service *service,
-                                      struct tarn_table_ref ref, struct tarn_version version,
-                                      struct tarn_slice where, bool with_stats,
-                                      struct tarn_plan *out)
-{
-    TARN_OWN(tarn_table_drop_ref) struct tarn_table *table = NULL;
-    TARN_TRY(tarn_service__table(op, service, ref, TARN_ACTION_READ, &table));
-    struct tarn_plan_request request = {
-        .version = version, .where = where, .with_stats = with_stats, .no_splits = true};
-    return tarn_table_plan(op, table, &request, out);
-}
-
-struct tarn_status *tarn_service_list_files(struct tarn_op *op, struct tarn_service *service,
-                                            struct tarn_table_ref ref, struct tarn_version version,
-                                            struct tarn_slice where, int64_t *snapshot_id,
+struct tarn_status *tarn_service_files_next(struct tarn_op *op, struct tarn_plan_stream *stream,
                                             struct tarn_file_facts **out, size_t *count)
 {
-    struct tarn_plan plan;
-    TARN_TRY(plan_files(op, service, ref, version, where, true, &plan));
-    struct key_printer keys = key_printer(op, plan.schema);
-    struct tarn_file_facts *list = tarn_arena_calloc(op->arena, plan.file_count + 1, sizeof *list);
-    for (size_t i = 0; i < plan.file_count; i++) {
-        const struct tarn_manifest_entry *entry = &plan.files[i].entry;
-        list[i].file = &plan.files[i];
-        list[i].partition = tarn_service__partition_text(op, plan.schema, entry->partition);
+    const struct tarn_plan *head = tarn_plan_stream_head(stream);
+    struct tarn_plan_batch batch;
+    TARN_TRY(tarn_plan_stream_next(stream, &batch));
+    struct key_printer keys = key_printer(op, head->schema);
+    struct tarn_file_facts *list = tarn_arena_calloc(op->arena, batch.file_count + 1, sizeof *list);
+    for (size_t i = 0; i < batch.file_count; i++) {
+        const struct tarn_manifest_entry *entry = &batch.files[i].entry;
+        list[i].file = &batch.files[i];
+        list[i].partition = tarn_service__partition_text(op, head->schema, entry->partition);
         list[i].min_key = print_key(op, &keys, entry->file.min_key);
         list[i].max_key = print_key(op, &keys, entry->file.max_key);
-        TARN_TRY(file_path(op, &plan, entry, &list[i].path));
+        TARN_TRY(file_path(op, stream, entry, &list[i].path));
     }
-    *snapshot_id = plan.has_snapshot ? plan.snapshot.id : 0;
     *out = list;
-    *count = plan.file_count;
+    *count = batch.file_count;
     return TARN_OK;
 }
 
@@ -118,16 +88,6 @@ static int64_t epoch_of_local(int64_t local_ms)
     fields.tm_isdst = -1;
     time_t real = mktime(&fields);
     return real == (time_t)-1 ? local_ms : (int64_t)real * 1000 + local_ms % 1000;
-}
-
-static int by_place(const void *a, const void *b)
-{
-    const struct tarn_manifest_entry *x = *(const struct tarn_manifest_entry *const *)a;
-    const struct tarn_manifest_entry *y = *(const struct tarn_manifest_entry *const *)b;
-    int c = tarn_slice_compare(x->partition, y->partition);
-    if (c == 0)
-        c = (x->bucket > y->bucket) - (x->bucket < y->bucket);
-    return c != 0 ? c : (x->file.level > y->file.level) - (x->file.level < y->file.level);
 }
 
 static int by_text(const void *a, const void *b)
@@ -159,31 +119,59 @@ static struct tarn_status *partition_values(struct tarn_op *op, const struct tar
     return TARN_OK;
 }
 
-/* Entries are of one group, in order of bucket and level. */
-static struct tarn_status *sum_group(struct tarn_op *op, const struct tarn_schema *schema,
-                                     const struct tarn_manifest_entry *const *entries, size_t count,
-                                     bool by_bucket, struct tarn_group_facts *out)
+/* Groups in the making. Files come in order of partition, bucket and level. */
+struct summing {
+    struct tarn_op *op;
+    const struct tarn_schema *schema;
+    bool by_bucket;
+    struct tarn_group_facts *list; /* on the heap */
+    size_t count, capacity;
+    struct tarn_buf partition; /* of the last file */
+    int32_t bucket, level;
+};
+
+static void summing_fini(struct summing *s)
 {
-    *out = (struct tarn_group_facts){
-        .partition = tarn_service__partition_text(op, schema, entries[0]->partition),
-        .bucket = by_bucket ? entries[0]->bucket : 0,
-        .file_count = (int64_t)count,
+    free(s->list);
+    tarn_buf_drop(&s->partition);
+}
+
+static struct tarn_status *begin_group(struct summing *s, const struct tarn_manifest_entry *entry)
+{
+    TARN_GROW(s->list, s->count, s->capacity);
+    struct tarn_group_facts *g = &s->list[s->count++];
+    *g = (struct tarn_group_facts){
+        .partition = tarn_service__partition_text(s->op, s->schema, entry->partition),
+        .bucket = s->by_bucket ? entry->bucket : 0,
     };
-    for (size_t i = 0; i < count; i++) {
-        const struct tarn_data_file *f = &entries[i]->file;
-        bool new_bucket = i == 0 || entries[i]->bucket != entries[i - 1]->bucket;
-        bool new_level = new_bucket || f->level != entries[i - 1]->file.level;
-        out->record_count += f->row_count;
-        out->size += f->size;
-        out->bucket_count += new_bucket;
-        out->level_count += new_level;
-        out->run_count += f->level == 0 || new_level;
-        if (f->delete_row_count != TARN_FILE_NONE)
-            out->delete_row_count += f->delete_row_count;
-        if (f->creation_time_ms != TARN_FILE_NONE)
-            out->last_file_ms = TARN_MAX(out->last_file_ms, epoch_of_local(f->creation_time_ms));
-    }
-    return by_bucket ? TARN_OK : partition_values(op, schema, entries[0]->partition, out);
+    tarn_buf_clear(&s->partition);
+    tarn_buf_add_slice(&s->partition, entry->partition);
+    return s->by_bucket ? TARN_OK : partition_values(s->op, s->schema, entry->partition, g);
+}
+
+static struct tarn_status *sum_file(struct summing *s, const struct tarn_manifest_entry *entry)
+{
+    const struct tarn_data_file *f = &entry->file;
+    bool new_partition =
+        s->count == 0 || !tarn_slice_equal(entry->partition, tarn_buf_slice(&s->partition));
+    bool new_bucket = new_partition || entry->bucket != s->bucket;
+    bool new_level = new_bucket || f->level != s->level;
+    if (new_partition || (s->by_bucket && new_bucket))
+        TARN_TRY(begin_group(s, entry));
+    s->bucket = entry->bucket;
+    s->level = f->level;
+    struct tarn_group_facts *g = &s->list[s->count - 1];
+    g->file_count++;
+    g->record_count += f->row_count;
+    g->size += f->size;
+    g->bucket_count += new_bucket;
+    g->level_count += new_level;
+    g->run_count += f->level == 0 || new_level;
+    if (f->delete_row_count != TARN_FILE_NONE)
+        g->delete_row_count += f->delete_row_count;
+    if (f->creation_time_ms != TARN_FILE_NONE)
+        g->last_file_ms = TARN_MAX(g->last_file_ms, epoch_of_local(f->creation_time_ms));
+    return TARN_OK;
 }
 
 struct tarn_status *tarn_service_list_groups(struct tarn_op *op, struct tarn_service *service,
@@ -191,26 +179,23 @@ struct tarn_status *tarn_service_list_groups(struct tarn_op *op, struct tarn_ser
                                              bool by_bucket, struct tarn_group_facts **out,
                                              size_t *count)
 {
-    struct tarn_plan plan;
-    TARN_TRY(plan_files(op, service, ref, version, tarn_slice_str(NULL), false, &plan));
-    const struct tarn_manifest_entry **entries =
-        tarn_arena_calloc(op->arena, plan.file_count + 1, sizeof *entries);
-    for (size_t i = 0; i < plan.file_count; i++)
-        entries[i] = &plan.files[i].entry;
-    if (plan.file_count > 1)
-        qsort(entries, plan.file_count, sizeof *entries, by_place);
-    struct tarn_group_facts *list = tarn_arena_calloc(op->arena, plan.file_count + 1, sizeof *list);
-    size_t n = 0;
-    for (size_t begin = 0, end; begin < plan.file_count; begin = end) {
-        for (end = begin + 1; end < plan.file_count; end++)
-            if (!tarn_slice_equal(entries[begin]->partition, entries[end]->partition) ||
-                (by_bucket && entries[begin]->bucket != entries[end]->bucket))
-                break;
-        TARN_TRY(sum_group(op, plan.schema, entries + begin, end - begin, by_bucket, &list[n++]));
-    }
-    if (n > 1)
-        qsort(list, n, sizeof *list, by_text);
+    TARN_OWN(tarn_plan_stream_drop) struct tarn_plan_stream *stream = NULL;
+    struct tarn_plan_request request = {.version = version, .no_splits = true};
+    struct tarn_plan_batch batch;
+    TARN_TRY(tarn_service_plan_begin(op, service, ref, &request, 0, &stream));
+    TARN_OWN(summing_fini) struct summing s = {
+        .op = op, .schema = tarn_plan_stream_head(stream)->schema, .by_bucket = by_bucket};
+    do {
+        TARN_TRY(tarn_plan_stream_next(stream, &batch));
+        for (size_t i = 0; i < batch.file_count; i++)
+            TARN_TRY(sum_file(&s, &batch.files[i].entry));
+    } while (batch.file_count > 0);
+    struct tarn_group_facts *list = tarn_arena_calloc(op->arena, s.count + 1, sizeof *list);
+    if (s.count > 0)
+        memcpy(list, s.list, s.count * sizeof *list);
+    if (s.count > 1)
+        qsort(list, s.count, sizeof *list, by_text);
     *out = list;
-    *count = n;
+    *count = s.count;
     return TARN_OK;
 }

@@ -184,20 +184,40 @@ TARN_MUST struct tarn_status *tarn_service_list_options(struct tarn_op *op,
                                                         size_t *count);
 
 /* --- what a version consists of --- */
-TARN_MUST struct tarn_status *tarn_service_plan(struct tarn_op *op, struct tarn_service *service,
-                                                struct tarn_table_ref ref,
-                                                struct tarn_version version,
-                                                struct tarn_slice where, struct tarn_plan *out,
-                                                const char ***paths /* of the splits' folders */);
+/* A plan bit by bit; the op that began it outlives it. pin_ms: the snapshot is kept from expiry for so long; 0: no. */
+struct tarn_plan_stream;
+TARN_MUST struct tarn_status *tarn_service_plan_begin(struct tarn_op *op,
+                                                      struct tarn_service *service,
+                                                      struct tarn_table_ref ref,
+                                                      const struct tarn_plan_request *request,
+                                                      int64_t pin_ms, struct tarn_plan_stream **out);
+/* file_count 0: that was all. Valid until the next call. */
+TARN_MUST struct tarn_status *tarn_plan_stream_next(struct tarn_plan_stream *stream,
+                                                    struct tarn_plan_batch *out);
+const struct tarn_plan *tarn_plan_stream_head(const struct tarn_plan_stream *stream);
+const struct tarn_pin *tarn_plan_stream_pin(const struct tarn_plan_stream *stream); /* or NULL */
+int64_t tarn_plan_stream_micros(const struct tarn_plan_stream *stream); /* since it began */
+/* The folder of a bucket, relative to the table; valid until another bucket is asked for. */
+TARN_MUST struct tarn_status *tarn_plan_stream_path(struct tarn_plan_stream *stream,
+                                                    struct tarn_slice partition, int32_t bucket,
+                                                    struct tarn_slice *out);
+void tarn_plan_stream_free(struct tarn_plan_stream *stream);
+void tarn_plan_stream_drop(struct tarn_plan_stream **stream);
+TARN_MUST struct tarn_status *tarn_service_renew_pin(struct tarn_op *op,
+                                                     struct tarn_service *service,
+                                                     struct tarn_table_ref ref,
+                                                     struct tarn_slice id, int64_t keep_ms,
+                                                     struct tarn_pin *out);
 struct tarn_file_facts {
     const struct tarn_plan_file *file;
     const char *partition, *min_key, *max_key; /* as text */
     const char *path;                          /* relative to the table */
 };
-TARN_MUST struct tarn_status *tarn_service_list_files(
-    struct tarn_op *op, struct tarn_service *service, struct tarn_table_ref ref,
-    struct tarn_version version, struct tarn_slice where, int64_t *snapshot_id /* 0: none */,
-    struct tarn_file_facts **out, size_t *count);
+/* Files of a version, bit by bit: tarn_plan_stream_next's batches (a request with no_splits and statistics) as people
+ * read them. The facts lie in `op`, which may be one of this batch alone. */
+TARN_MUST struct tarn_status *tarn_service_files_next(struct tarn_op *op,
+                                                      struct tarn_plan_stream *stream,
+                                                      struct tarn_file_facts **out, size_t *count);
 struct tarn_group_facts { /* of a partition, or of one bucket of it */
     const char *partition;
     const struct tarn_partition_value *values;

@@ -322,6 +322,17 @@ struct tarn_status *tarn_table_find_commit(struct tarn_op *op, struct tarn_table
     return q.status;
 }
 
+struct tarn_status *tarn_table_find_landed(struct tarn_table *table, struct tarn_slice user,
+                                           int64_t identifier, int64_t *snapshot_id)
+{
+    struct tarn_commit_fate fate = {0};
+    struct question q = {.table = table, .who = {user, identifier, 0}, .out = &fate};
+    TARN_TRY(tarn_table__check_here(table));
+    TARN_TRY(find_landed(&q));
+    *snapshot_id = fate.append_snapshot_id;
+    return TARN_OK;
+}
+
 /* --- Paimon's rule --- */
 
 struct filter {

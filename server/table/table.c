@@ -35,6 +35,11 @@ struct tarn_status *tarn_table_open(struct tarn_op *op, const struct tarn_table_
     return TARN_OK;
 }
 
+void tarn_table_is_new(struct tarn_table *table)
+{
+    table->slot_filled = true;
+}
+
 struct tarn_table *tarn_table_ref(struct tarn_table *table)
 {
     atomic_fetch_add(&table->ref_count, 1);

@@ -41,6 +41,8 @@ struct tarn_table_env { /* shared by all tables; outlives them */
 TARN_MUST struct tarn_status *tarn_table_open(struct tarn_op *op, const struct tarn_table_env *env,
                                               const char *path, const char *uuid, const char *name,
                                               struct tarn_table **out);
+/* Its folder was made just now, by the caller: no attempt of this process' life before can be under way there. */
+void tarn_table_is_new(struct tarn_table *table);
 struct tarn_table *tarn_table_ref(struct tarn_table *table);
 void tarn_table_unref(struct tarn_table *table);
 void tarn_table_drop_ref(struct tarn_table **table);
@@ -190,6 +192,10 @@ TARN_MUST struct tarn_status *tarn_table_find_commit(struct tarn_op *op, struct 
                                                      struct tarn_slice user, int64_t identifier,
                                                      uint64_t content, int64_t since,
                                                      struct tarn_commit_fate *out);
+/* The append part's snapshot, as far as is known now; 0: none. Settles nothing, unlike tarn_table_find_commit. */
+TARN_MUST struct tarn_status *tarn_table_find_landed(struct tarn_table *table,
+                                                     struct tarn_slice user, int64_t identifier,
+                                                     int64_t *snapshot_id);
 /* Which batch it is: a hash of the names of what it brings and removes. Never 0. */
 uint64_t tarn_commit_content(const struct tarn_commit *commit);
 /* Paimon's rule: keep[i] is false for every identifier up to the last one that the user landed. */

@@ -196,7 +196,7 @@ TARN_TEST(ingest, whose_outcome_is_unknown_keeps_its_files)
     expect_ok(begin(&f, "k", TARN_LOAD_AUTO, "u", 1, &ingest));
     struct tarn_slice file = fixture_file(&f, "k", "data-a", 1, 3);
     struct tarn_fault_rule rule = {
-        "put_if_absent", "snapshot/snapshot-1", 0, 0, TARN_FAULT_UNKNOWN, 0};
+        .call = "put_if_absent", .key_part = "snapshot/snapshot-1", .fault = TARN_FAULT_UNKNOWN};
     tarn_store_faulty_add(f.store, &rule);
     atomic_bool stop = false;
     pthread_t clock;
