@@ -301,6 +301,14 @@ static enum turn wait_for_turn(struct pipeline *p)
     return turn;
 }
 
+static bool is_written(const struct tarn_group *group)
+{
+    pthread_mutex_lock(&group->table->lock);
+    bool done = group->write_done;
+    pthread_mutex_unlock(&group->table->lock);
+    return done;
+}
+
 static void run_commits(void *arg)
 {
     struct pipeline p = {.table = arg};
@@ -309,7 +317,7 @@ static void run_commits(void *arg)
         case TURN_LAND:
             land(&p);
             /* Its callers wait for the next put to begin, if that is soon. */
-            if (p.writing == NULL || !p.writing->write_done)
+            if (p.writing == NULL || !is_written(p.writing))
                 announce_landed(&p);
             break;
         case TURN_LAUNCH:

@@ -5,7 +5,7 @@
 static const char schema_json[] =
     "{\"version\":3,\"id\":0,\"fields\":[{\"id\":0,\"name\":\"id\",\"type\":\"BIGINT NOT NULL\"},"
     "{\"id\":1,\"name\":\"v\",\"type\":\"STRING\"}],\"highestFieldId\":1,\"partitionKeys\":[],"
-    "\"primaryKeys\":[\"id\"],\"options\":{\"bucket\":\"2\"},\"timeMillis\":1}";
+    "\"primaryKeys\":[\"id\"],\"options\":{\"bucket\":\"2\"%s%s},\"timeMillis\":1}";
 
 static void open_all(struct fixture *f)
 {
@@ -23,13 +23,19 @@ static void open_all(struct fixture *f)
 
 void fixture_init(struct fixture *f, struct tarn_test *t)
 {
+    fixture_init_options(f, t, NULL);
+}
+
+void fixture_init_options(struct fixture *f, struct tarn_test *t, const char *options)
+{
     *f = (struct fixture){.t = t};
     f->exec = tarn_exec_new(2, 16);
     expect_ok(tarn_store_open("memory:", &f->inner));
     f->store = tarn_store_faulty_new(f->inner);
     f->state_dir = tarn_arena_printf(t->arena, "%s/state", tarn_test_dir(t));
-    expect_ok(
-        tarn_store_put(f->store, t->op, "db.db/t/schema/schema-0", tarn_slice_str(schema_json)));
+    const char *schema = tarn_arena_printf(t->arena, schema_json, options == NULL ? "" : ",",
+                                           options == NULL ? "" : options);
+    expect_ok(tarn_store_put(f->store, t->op, "db.db/t/schema/schema-0", tarn_slice_str(schema)));
     open_all(f);
 }
 

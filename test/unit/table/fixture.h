@@ -13,10 +13,13 @@ struct fixture {
     const char *state_dir;
     struct tarn_table_env env;
     struct tarn_table *table;
+    struct tarn_gate *gate; /* of commits.c */
 };
 
 /* A table "t" (id BIGINT primary key, v STRING; two buckets) in a memory store. */
 void fixture_init(struct fixture *f, struct tarn_test *t);
+/* The same with further options, as members of a JSON object: "\"a\":\"1\"". */
+void fixture_init_options(struct fixture *f, struct tarn_test *t, const char *options);
 void fixture_fini(struct fixture *f);
 /* Closes table and state and opens both again, as a restart does; drop_state: the state is lost in between. */
 void fixture_restart(struct fixture *f, bool drop_state);
