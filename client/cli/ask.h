@@ -9,6 +9,7 @@
 #include "cli.h"
 
 #include "tarn/v1/common.pb-c.h"
+#include "tarn/v1/table.pb-c.h"
 
 TARN_MUST struct tarn_status *tarn_cli_connect(struct tarn_cli *cli);
 /* One call; *out gets the answer (a pointer to a generated struct of that type). */
@@ -39,6 +40,9 @@ TARN_MUST struct tarn_status *tarn_cli_option_names(struct tarn_cli *cli, const 
                                                     ProtobufCBinaryData **out, size_t *count);
 /* --snapshot N or --at TIME; NULL where neither is given. */
 TARN_MUST struct tarn_status *tarn_cli_version(struct tarn_cli *cli, Tarn__V1__Version **out);
+/* --how; AUTO where it isn't given. */
+TARN_MUST struct tarn_status *tarn_cli_changes_how(struct tarn_cli *cli,
+                                                   Tarn__V1__Changes__How *out);
 #define TARN_CLI_VERSION_OPTIONS                                                                   \
     {"snapshot", 0, "N", "the version that snapshot N made", false},                               \
     {                                                                                              \

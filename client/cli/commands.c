@@ -67,6 +67,21 @@ const struct tarn_cli_command tarn_cli_commands[] = {
      "  tarn scan shop.orders --where \"dt = DATE '2026-01-31' AND amount > 10\" --limit 20\n"
      "  tarn scan shop.orders --columns id,item -o parquet --to orders.parquet"},
 
+    {"watch", "DATABASE.TABLE", 1, 1, tarn_cli_watch_options, tarn_cli_watch,
+     "the changelog as it is committed; Ctrl-C ends it",
+     "Rows carry rowkind in front: +I, -U (before), +U (after), -D. A lost connection is made again and\n"
+     "nothing is left out or printed twice. A consumer stands behind what was printed, also for other\n"
+     "engines, whose expiry keeps what it has not read.\n\n"
+     "  tarn watch shop.orders --from earliest -o jsonl\n"
+     "  tarn watch shop.orders --consumer billing --where \"amount > 100\"\n"
+     "  tarn watch shop.orders --events"},
+    {"consumer list", "DATABASE.TABLE", 1, 1, NULL, tarn_cli_consumer_list,
+     "readers whose positions the table keeps", NULL},
+    {"consumer set", "DATABASE.TABLE ID", 2, 2, tarn_cli_consumer_set_options,
+     tarn_cli_consumer_set, "move a consumer, or make one", NULL},
+    {"consumer drop", "DATABASE.TABLE ID", 2, 2, NULL, tarn_cli_consumer_drop,
+     "forget a consumer: expiry needn't wait for it any more", NULL},
+
     {"files", "DATABASE.TABLE", 1, 1, tarn_cli_files_options, tarn_cli_files,
      "the data files of a version", NULL},
     {"snapshots", "DATABASE.TABLE", 1, 1, tarn_cli_snapshots_options, tarn_cli_snapshots,
@@ -93,11 +108,9 @@ const struct tarn_cli_command tarn_cli_commands[] = {
     {"jobs", "[JOB]", 0, 1, tarn_cli_jobs_options, tarn_cli_jobs, "the queue of maintenance tasks",
      NULL},
 
-    NOT_YET("watch"),
     NOT_YET("advise"),
     NOT_YET("tag"),
     NOT_YET("branch"),
-    NOT_YET("consumer"),
     NOT_YET("rollback"),
     NOT_YET("expire"),
     NOT_YET("orphans"),

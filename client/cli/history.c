@@ -1,7 +1,6 @@
-#include "ask.h"
-#include "print.h"
+#include "history.h"
 
-#include "tarn/v1/table.pb-c.h"
+#include "ask.h"
 
 /* The history of a table: snapshots, schemas, manifests, and its options. */
 
@@ -16,7 +15,7 @@ const struct tarn_cli_option tarn_cli_options_options[] = {
 
 /* --- snapshots --- */
 
-static const struct tarn_cli_column snapshot_columns[] = {
+const struct tarn_cli_column tarn_cli_snapshot_columns[TARN_CLI_SNAPSHOT_COLUMN_COUNT] = {
     {"id", "SNAPSHOT", TARN_CLI_INT},
     {"time", "TIME", TARN_CLI_TIME},
     {"kind", "KIND", TARN_CLI_TEXT},
@@ -34,7 +33,7 @@ static const struct tarn_cli_column snapshot_columns[] = {
     {"uuid", NULL, TARN_CLI_TEXT},
 };
 
-static const char *kind_name(Tarn__V1__CommitKind kind)
+const char *tarn_cli_kind_name(Tarn__V1__CommitKind kind)
 {
     switch (kind) {
     case TARN__V1__COMMIT_KIND__APPEND:
@@ -50,12 +49,12 @@ static const char *kind_name(Tarn__V1__CommitKind kind)
     }
 }
 
-static void add_snapshot(struct tarn_cli_list *list, const Tarn__V1__Snapshot *snapshot,
-                         bool for_people)
+void tarn_cli_add_snapshot(struct tarn_cli_list *list, const Tarn__V1__Snapshot *snapshot,
+                           bool for_people)
 {
     tarn_cli_list_int(list, snapshot->id);
     tarn_cli_list_int(list, snapshot->time_ms);
-    tarn_cli_list_text(list, kind_name(snapshot->kind));
+    tarn_cli_list_text(list, tarn_cli_kind_name(snapshot->kind));
     tarn_cli_list_int(list, snapshot->schema_id);
     tarn_cli_list_int(list, snapshot->total_record_count);
     tarn_cli_list_int(list, snapshot->delta_record_count);
@@ -92,9 +91,10 @@ struct tarn_status *tarn_cli_snapshots(struct tarn_cli *cli)
         TARN_TRY(tarn_cli_ask(cli, "TableService/ListSnapshots", &request.base,
                               &tarn__v1__list_snapshots_response__descriptor, &answer));
         if (list == NULL)
-            list = tarn_cli_list_new(cli, snapshot_columns, TARN_COUNT_OF(snapshot_columns));
+            list =
+                tarn_cli_list_new(cli, tarn_cli_snapshot_columns, TARN_CLI_SNAPSHOT_COLUMN_COUNT);
         for (size_t i = 0; i < answer->n_snapshots && left > 0; i++, left--)
-            add_snapshot(list, answer->snapshots[i], cli->format == TARN_CLI_TABLE);
+            tarn_cli_add_snapshot(list, answer->snapshots[i], cli->format == TARN_CLI_TABLE);
         page.token = tarn_arena_str(cli->op.arena, tarn_slice_str(answer->next_page_token));
     } while (page.token[0] != '\0' && left > 0);
     return tarn_cli_list_end(list);
