@@ -1,4 +1,4 @@
-#include "table/internal.h"
+#include "table/index.h"
 
 /*
  * May a commit stand on top of the indexed snapshot? Time goes with the request and the levels it writes to, never
@@ -27,9 +27,9 @@ static struct tarn_status *is_live(struct tarn_table *table,
                                    const struct tarn_manifest_entry *entry, bool *out)
 {
     TARN_OWN(tarn_buf_drop) struct tarn_buf key = {0};
-    TARN_OWN(tarn_buf_drop) struct tarn_buf value = {0};
-    tarn_table__live_key(table->uuid, entry, &key);
-    return tarn_state_get(table->env->state, TARN_FAMILY_LIVE, tarn_buf_slice(&key), out, &value);
+    TARN_OWN(tarn_buf_drop) struct tarn_buf made = {0};
+    tarn_table__name_key(table->uuid, entry, &key); /* whenever it says it was made */
+    return tarn_state_get(table->env->state, TARN_FAMILY_NAMES, tarn_buf_slice(&key), out, &made);
 }
 
 /* 3: what is deleted must be live, what is added must not be. discard: such ADDs are dropped instead. */
@@ -62,8 +62,8 @@ static struct tarn_status *check_live(struct tarn_table *table, struct tarn_cand
 
 /* The bucket count that the live files of a partition have; 0: there are none, or they don't say. Postponed files
  * say nothing about it. */
-static struct tarn_status *live_bucket_count(struct tarn_op *op, struct tarn_table *table,
-                                             struct tarn_slice partition, int32_t *out)
+static struct tarn_status *live_bucket_count(struct tarn_table *table, struct tarn_slice partition,
+                                             int32_t *out)
 {
     static const int32_t first_bucket;
     TARN_OWN(tarn_buf_drop) struct tarn_buf prefix = {0};
@@ -79,9 +79,7 @@ static struct tarn_status *live_bucket_count(struct tarn_op *op, struct tarn_tab
     for (int i = 0; i < BUCKET_COUNT_STEPS_MAX && *out == 0; i++) {
         if (!tarn_state_iterator_next(it, &key, &value))
             break;
-        struct tarn_live live;
-        TARN_TRY(tarn_table__live_decode(value, op->arena, &live));
-        *out = TARN_MAX(live.entry.total_buckets, 0);
+        *out = tarn_table__peek_total_buckets(value);
     }
     return tarn_state_iterator_error(it);
 }
@@ -104,7 +102,7 @@ static struct tarn_status *bucket_mismatch(const struct tarn_table *table,
                            table->name, known, tarn_buf_cstr(&where), e->total_buckets);
 }
 
-static struct tarn_status *check_bucket_counts(struct tarn_op *op, struct tarn_table *table,
+static struct tarn_status *check_bucket_counts(struct tarn_table *table,
                                                const struct tarn_candidate *c)
 {
     TARN_OWN(tarn_map_drop) struct tarn_map *seen = tarn_map_new();
@@ -116,7 +114,7 @@ static struct tarn_status *check_bucket_counts(struct tarn_op *op, struct tarn_t
         if (known == 0) {
             int32_t live = 0;
             if (c->kind != TARN_COMMIT_OVERWRITE) /* which may bring another one */
-                TARN_TRY(live_bucket_count(op, table, e->partition, &live));
+                TARN_TRY(live_bucket_count(table, e->partition, &live));
             known = live > 0 ? live : e->total_buckets;
             tarn_map_set(seen, e->partition, (void *)known);
         }
@@ -403,7 +401,7 @@ struct tarn_status *tarn_table__check_conflicts(struct tarn_op *op, struct tarn_
     TARN_TRY(check_strict(op, table, head, c));
     TARN_TRY(check_live(table, c, discard));
     TARN_TRY(check_delta(table, c));
-    TARN_TRY(check_bucket_counts(op, table, c));
+    TARN_TRY(check_bucket_counts(table, c));
     TARN_TRY(check_overlap(op, table, c));
     return tarn_table__check_indexes(op, table, head, c);
 }
