@@ -8,6 +8,7 @@
 #include "store/s3.h"
 
 #define RACERS 8
+#define TRIES_MAX 3 /* where the network was too bad to tell */
 #define WHAT_IT_MEANS                                                                               \
     "two writers could replace each other's commits there. If nobody but this daemon ever commits " \
     "to the warehouse, no other daemon, engine or job, set s3.conditional_put = single_writer"
@@ -107,9 +108,8 @@ static struct tarn_status *probe_plain(struct tarn_s3 *s3, struct tarn_op *op, c
     return check_object(s3, op, key, "probe");
 }
 
-struct tarn_status *tarn_s3__probe(void *self, struct tarn_op *op)
+static struct tarn_status *probe_once(struct tarn_s3 *s3, struct tarn_op *op)
 {
-    struct tarn_s3 *s3 = self;
     char id[TARN_UUID_SIZE];
     tarn_uuid_random(id);
     const char *key = tarn_arena_printf(op->arena, ".tarn/probe-%s", id);
@@ -118,9 +118,18 @@ struct tarn_status *tarn_s3__probe(void *self, struct tarn_op *op)
     TARN_OWN(tarn_s3__request_drop)
     struct tarn_s3_request removal = {.method = "DELETE", .key = key};
     struct tarn_status *removed = tarn_s3__ask(s3, op, &removal);
-    if (status != TARN_OK) {
-        tarn_status_free(removed);
-        return status;
+    if (status == TARN_OK)
+        return removed;
+    tarn_status_free(removed);
+    return status;
+}
+
+struct tarn_status *tarn_s3__probe(void *self, struct tarn_op *op)
+{
+    for (int tries = 1;; tries++) {
+        struct tarn_status *status = probe_once(self, op);
+        if (tarn_status_reason(status) != TARN_STORE_UNAVAILABLE || tries == TRIES_MAX)
+            return status;
+        tarn_status_free(status);
     }
-    return removed;
 }
