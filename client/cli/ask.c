@@ -185,27 +185,34 @@ struct tarn_status *tarn_cli_option_names(struct tarn_cli *cli, const char *name
 struct tarn_status *tarn_cli_version(struct tarn_cli *cli, Tarn__V1__Version **out)
 {
     const char *at = tarn_cli_args_text(&cli->args, "at");
+    const char *tag = tarn_cli_args_text(&cli->args, "tag");
     bool by_id = tarn_cli_args_has(&cli->args, "snapshot");
-    int64_t id = 0, time_ms = 0;
+    bool by_watermark = tarn_cli_args_has(&cli->args, "watermark");
+    Tarn__V1__Version *version = tarn_arena_alloc(cli->op.arena, sizeof *version);
 
     *out = NULL;
-    if (at == NULL && !by_id)
+    if (at == NULL && tag == NULL && !by_id && !by_watermark)
         return TARN_OK;
-    if (at != NULL && by_id)
-        return tarn_cli_usage(cli, "--snapshot and --at exclude each other");
-    TARN_TRY(tarn_cli_misused(cli, tarn_cli_args_int(&cli->args, "snapshot", 1, &id)));
+    if ((at != NULL) + (tag != NULL) + by_id + by_watermark > 1)
+        return tarn_cli_usage(cli, "--snapshot, --tag, --watermark and --at exclude each other");
+    tarn__v1__version__init(version);
     if (at != NULL) {
-        struct tarn_status *status = tarn_parse_time(tarn_slice_str(at), &time_ms);
+        version->at_case = TARN__V1__VERSION__AT_TIME_MS;
+        struct tarn_status *status = tarn_parse_time(tarn_slice_str(at), &version->time_ms);
         if (status != NULL)
             return tarn_cli_misused(cli, tarn_status_wrap(status, "--at"));
+    } else if (tag != NULL) {
+        version->at_case = TARN__V1__VERSION__AT_TAG;
+        version->tag = (char *)(uintptr_t)tag;
+    } else if (by_id) {
+        version->at_case = TARN__V1__VERSION__AT_SNAPSHOT_ID;
+        TARN_TRY(tarn_cli_misused(
+            cli, tarn_cli_args_int(&cli->args, "snapshot", 1, &version->snapshot_id)));
+    } else {
+        version->at_case = TARN__V1__VERSION__AT_WATERMARK;
+        TARN_TRY(tarn_cli_misused(
+            cli, tarn_cli_args_int(&cli->args, "watermark", INT64_MIN, &version->watermark)));
     }
-    Tarn__V1__Version *version = tarn_arena_alloc(cli->op.arena, sizeof *version);
-    tarn__v1__version__init(version);
-    version->at_case = by_id ? TARN__V1__VERSION__AT_SNAPSHOT_ID : TARN__V1__VERSION__AT_TIME_MS;
-    if (by_id)
-        version->snapshot_id = id;
-    else
-        version->time_ms = time_ms;
     *out = version;
     return TARN_OK;
 }

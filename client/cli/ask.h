@@ -45,6 +45,8 @@ TARN_MUST struct tarn_status *tarn_cli_changes_how(struct tarn_cli *cli,
                                                    Tarn__V1__Changes__How *out);
 #define TARN_CLI_VERSION_OPTIONS                                                                   \
     {"snapshot", 0, "N", "the version that snapshot N made", false},                               \
+        {"tag", 0, "TAG", "the version that the tag names", false},                                \
+        {"watermark", 0, "N", "the first version whose watermark is at least N", false},           \
     {                                                                                              \
         "at", 0, "TIME", "the latest version committed at or before TIME", false                   \
     }

@@ -1,3 +1,5 @@
+#include <errno.h>
+
 #include "ask.h"
 #include "print.h"
 
@@ -14,6 +16,10 @@ const struct tarn_cli_option tarn_cli_files_options[] = {
 const struct tarn_cli_option tarn_cli_plan_options[] = {
     {"where", 0, "EXPR", "the condition of the scan", false},
     {"explain", 0, NULL, "each split and its files", false},
+    {"limit", 0, "N", "no more files than surely hold N rows", false},
+    {"changes", 0, "FROM[..TO]", "what changed after snapshot FROM, up to TO or the latest", false},
+    {"how", 0, "HOW", "of changes: auto, delta, changelog or diff", false},
+    {"pin", 0, "SECONDS", "keep the snapshot from expiry for so long", false},
     TARN_CLI_VERSION_OPTIONS,
     {0},
 };
@@ -180,7 +186,8 @@ struct tarn_status *tarn_cli_buckets(struct tarn_cli *cli)
 
 static const struct tarn_cli_column split_columns[] = {
     {"path", "SPLIT", TARN_CLI_TEXT},  {"bucket", NULL, TARN_CLI_INT},
-    {"merge", "MERGE", TARN_CLI_BOOL}, {"files", "FILES", TARN_CLI_INT},
+    {"merge", "MERGE", TARN_CLI_BOOL}, {"changelog", NULL, TARN_CLI_BOOL},
+    {"before", NULL, TARN_CLI_ANY},    {"files", "FILES", TARN_CLI_INT},
     {"rows", "ROWS", TARN_CLI_INT},    {"size_bytes", "SIZE", TARN_CLI_SIZE},
     {"names", "NAMES", TARN_CLI_ANY},
 };
@@ -200,6 +207,13 @@ static void add_split(struct tarn_cli *cli, struct tarn_cli_list *list,
     tarn_cli_list_text(list, split->path);
     tarn_cli_list_int(list, split->bucket);
     tarn_cli_list_int(list, !split->raw);
+    tarn_cli_list_int(list, split->is_changelog);
+    ProtobufCBinaryData *before =
+        tarn_arena_calloc(cli->op.arena, split->n_before_files + 1, sizeof *before);
+    for (size_t i = 0; i < split->n_before_files; i++)
+        before[i] = split->before_files[i]->name;
+    tarn_cli_list_any(list, tarn_cli_names_json(before, split->n_before_files),
+                      tarn_cli_names_text(cli, before, split->n_before_files));
     tarn_cli_list_int(list, (int64_t)split->n_files);
     tarn_cli_list_int(list, rows);
     tarn_cli_list_int(list, size);
@@ -219,8 +233,18 @@ static void add_summary(struct tarn_cli_record *r, const Tarn__V1__PlanSummary *
     tarn_cli_record_int(r, "pruned_by_key", "left out by key", TARN_CLI_INT, s->pruned_by_key);
     tarn_cli_record_int(r, "pruned_by_stats", "left out by statistics", TARN_CLI_INT,
                         s->pruned_by_stats);
+    tarn_cli_record_int(r, "pruned_by_index", "left out by file index", TARN_CLI_INT,
+                        s->pruned_by_index);
+    tarn_cli_record_int(r, "pruned_by_limit", "left out by limit", TARN_CLI_INT,
+                        s->pruned_by_limit);
     tarn_cli_record_int(r, "files_left", "files to read", TARN_CLI_INT, s->files_left);
+    tarn_cli_record_int(r, "rows", "rows in them, unmerged", TARN_CLI_INT, s->rows);
     tarn_cli_record_int(r, "splits", "splits", TARN_CLI_INT, s->splits);
+    tarn_cli_record_int(r, "micros", "planned in microseconds", TARN_CLI_INT, s->micros);
+    if (s->pin == NULL)
+        return;
+    tarn_cli_record_text(r, "pin", "pin", s->pin->id);
+    tarn_cli_record_int(r, "pin_expires", "pinned until", TARN_CLI_TIME, s->pin->expires_ms);
 }
 
 static struct tarn_status *receive_plan(struct tarn_cli *cli, struct tarn_client_stream *stream,
@@ -248,9 +272,47 @@ static struct tarn_status *receive_plan(struct tarn_cli *cli, struct tarn_client
     return TARN_OK;
 }
 
+/* --changes FROM or FROM..TO, where TO is a snapshot as with --snapshot. */
+static struct tarn_status *take_changes(struct tarn_cli *cli, Tarn__V1__PlanRequest *request)
+{
+    static const char *const hows[] = {"auto", "delta", "changelog", "diff"};
+    const char *range = tarn_cli_args_text(&cli->args, "changes");
+    const char *how = tarn_cli_args_text(&cli->args, "how");
+    if (range == NULL)
+        return how == NULL ? TARN_OK : tarn_cli_usage(cli, "--how goes with --changes");
+    Tarn__V1__Changes *changes = tarn_arena_alloc(cli->op.arena, sizeof *changes);
+    tarn__v1__changes__init(changes);
+    char *end;
+    errno = 0;
+    changes->from_snapshot = strtoll(range, &end, 10);
+    bool bad = end == range || errno != 0 || changes->from_snapshot < 0;
+    if (!bad && strncmp(end, "..", 2) == 0) {
+        if (request->version != NULL)
+            return tarn_cli_usage(cli, "--changes FROM..TO and another version exclude each other");
+        const char *to = end + 2;
+        request->version = tarn_arena_alloc(cli->op.arena, sizeof *request->version);
+        tarn__v1__version__init(request->version);
+        request->version->at_case = TARN__V1__VERSION__AT_SNAPSHOT_ID;
+        request->version->snapshot_id = strtoll(to, &end, 10);
+        bad = end == to || errno != 0;
+    }
+    if (bad || *end != '\0')
+        return tarn_cli_usage(cli, "--changes is FROM or FROM..TO, ids of snapshots");
+    size_t i = 0;
+    while (how != NULL && i < TARN_COUNT_OF(hows) && strcmp(how, hows[i]) != 0)
+        i++;
+    if (i == TARN_COUNT_OF(hows))
+        return tarn_cli_usage(cli, "--how is auto, delta, changelog or diff");
+    changes->how = (Tarn__V1__Changes__How)i;
+    request->changes = changes;
+    return TARN_OK;
+}
+
 struct tarn_status *tarn_cli_plan(struct tarn_cli *cli)
 {
     Tarn__V1__PlanRequest request = TARN__V1__PLAN_REQUEST__INIT;
+    bool explain = tarn_cli_args_has(&cli->args, "explain");
+    int64_t pin_s = 0;
     const char *where = tarn_cli_args_text(&cli->args, "where");
     TARN_OWN(tarn_client_stream_drop) struct tarn_client_stream *stream = NULL;
     TARN_OWN(tarn_cli_record_drop) struct tarn_cli_record *record = tarn_cli_record_new(cli);
@@ -259,7 +321,18 @@ struct tarn_status *tarn_cli_plan(struct tarn_cli *cli)
     TARN_TRY(tarn_cli_version(cli, &request.version));
     if (where != NULL)
         request.where = (char *)(uintptr_t)where;
+    TARN_TRY(take_changes(cli, &request));
+    if (tarn_cli_args_has(&cli->args, "limit"))
+        request._limit_case = TARN__V1__PLAN_REQUEST___LIMIT_LIMIT;
+    int64_t limit = 0;
+    TARN_TRY(tarn_cli_misused(cli, tarn_cli_args_int(&cli->args, "limit", 0, &limit)));
+    request.limit = limit;
+    TARN_TRY(tarn_cli_misused(cli, tarn_cli_args_int(&cli->args, "pin", 0, &pin_s)));
+    if (pin_s > INT64_MAX / 1000)
+        return tarn_cli_usage(cli, "--pin is a number of seconds");
+    request.pin_ms = pin_s * 1000;
+    request.summary_only = !explain;
     TARN_TRY(tarn_cli_ask_stream(cli, "TableService/Plan", &request.base, &stream));
-    TARN_TRY(receive_plan(cli, stream, record, tarn_cli_args_has(&cli->args, "explain")));
+    TARN_TRY(receive_plan(cli, stream, record, explain));
     return tarn_cli_record_end(record);
 }

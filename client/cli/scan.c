@@ -17,7 +17,6 @@ const struct tarn_cli_option tarn_cli_scan_options[] = {
     {"limit", 0, "N", "at most N rows", false},
     TARN_CLI_VERSION_OPTIONS,
     {"to", 0, "FILE", "write there; the name tells the format where -o does not", false},
-    {"tag", 0, "TAG", "(not in this version yet)", false},
     {"changes", 0, "FROM..TO", "(not in this version yet)", false},
     {0},
 };
@@ -232,8 +231,6 @@ static struct tarn_status *make_request(struct tarn_cli *cli, Tarn__V1__ScanRequ
     const char *where = tarn_cli_args_text(&cli->args, "where");
     bool binary = cli->format == TARN_CLI_PARQUET || cli->format == TARN_CLI_ARROW;
 
-    if (tarn_cli_args_has(&cli->args, "tag"))
-        return tarn_cli_not_yet("scan --tag");
     if (tarn_cli_args_has(&cli->args, "changes"))
         return tarn_cli_not_yet("scan --changes");
     if (binary && cli->out_is_terminal && !tarn_cli_args_has(&cli->args, "to"))

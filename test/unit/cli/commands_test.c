@@ -62,7 +62,7 @@ TARN_TEST(cli_usage, wrong_words_are_exit_code_2_with_a_hint)
          "tarn: --timeout \"soon\": expected seconds, or \"500 ms\", "
          "\"2 min\"; see tarn status --help\n"},
         {{"files", "a.b", "--snapshot=1", "--at=2026-01-01"},
-         "tarn: --snapshot and --at exclude each other; see tarn files --help\n"},
+         "tarn: --snapshot, --tag, --watermark and --at exclude each other; see tarn files --help\n"},
         {{"load", "a.b", "-"},
          "tarn: standard input has no name to tell its format by: add "
          "--format; see tarn load --help\n"},
