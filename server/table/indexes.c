@@ -393,20 +393,18 @@ static struct tarn_status *is_live(struct tarn_table *table, const struct tarn_i
     tarn_key_add_bytes(&prefix, name);
     TARN_OWN(tarn_state_iterator_drop)
     struct tarn_state_iterator *it =
-        tarn_state_iterator_new(table->env->state, TARN_FAMILY_LIVE, tarn_buf_slice(&prefix));
+        tarn_state_iterator_new(table->env->state, TARN_FAMILY_NAMES, tarn_buf_slice(&prefix));
     struct tarn_slice key, value;
     *out = tarn_state_iterator_next(it, &key, &value);
     return tarn_state_iterator_error(it);
 }
 
 /* Without buckets: a new deletion vector is of a file that is there and stays. */
-static struct tarn_status *check_vectors(struct tarn_table *table, const struct tarn_candidate *c,
-                                         const struct tarn_index_file *f,
+static struct tarn_status *check_vectors(struct tarn_table *table, const struct tarn_index_file *f,
                                          const struct tarn_map *added,
                                          const struct tarn_map *removed)
 {
     TARN_OWN(tarn_buf_drop) struct tarn_buf key = {0};
-    (void)c;
     for (size_t i = 0; i < f->vector_count; i++) {
         struct tarn_slice name = f->vectors[i].data_file;
         place_key(name, f->partition, f->bucket, &key);
@@ -422,16 +420,14 @@ static struct tarn_status *check_vectors(struct tarn_table *table, const struct 
     return TARN_OK;
 }
 
-static struct tarn_status *check_unbucketed(struct tarn_op *op, struct tarn_table *table,
-                                            const struct tarn_head *head,
+static struct tarn_status *check_unbucketed(struct tarn_table *table,
                                             const struct tarn_candidate *c)
 {
     TARN_OWN(tarn_map_drop) struct tarn_map *added = files_by_name(c, TARN_ENTRY_ADD);
     TARN_OWN(tarn_map_drop) struct tarn_map *removed = files_by_name(c, TARN_ENTRY_DELETE);
     for (size_t i = 0; i < c->index_count; i++)
         if (c->index[i].kind == TARN_ENTRY_ADD && is_vectors(&c->index[i].file))
-            TARN_TRY(check_vectors(table, c, &c->index[i].file, added, removed));
-    (void)op, (void)head;
+            TARN_TRY(check_vectors(table, &c->index[i].file, added, removed));
     return TARN_OK;
 }
 
@@ -488,7 +484,7 @@ struct tarn_status *tarn_table__check_indexes(struct tarn_op *op, struct tarn_ta
     if (c->index_count == 0)
         return TARN_OK;
     if (!is_bucketed(table))
-        TARN_TRY(check_unbucketed(op, table, head, c));
+        TARN_TRY(check_unbucketed(table, c));
     return check_combination(op, table, head, c);
 }
 

@@ -299,12 +299,6 @@ TARN_MUST struct tarn_status *tarn_table__encode_list(struct tarn_op *op, struct
                                                       size_t count, struct tarn_slice *name,
                                                       int64_t *size, struct tarn_objects *objects);
 
-/* base(N) ++ delta(N), small ones merged by Paimon's thresholds (docs/format.md, "Manifest merging"). */
-TARN_MUST struct tarn_status *tarn_table__merge_base(struct tarn_op *op, struct tarn_table *table,
-                                                     const struct tarn_head *head,
-                                                     struct tarn_manifest_file **files,
-                                                     size_t *count, struct tarn_objects *objects);
-
 /* Two of these files whose key ranges meet, *one NULL where there are none. All of one bucket of a table with a
  * primary key. */
 TARN_MUST struct tarn_status *tarn_table__find_overlap(

@@ -426,8 +426,8 @@ void tarn_table__unprepare(struct tarn_group *group)
     if (!group->put.taken_back) /* a put that is still under way somewhere may bring it back */
         tarn_table__remove_objects(&group->op, group->table, &group->objects);
     group->objects = (struct tarn_objects){0};
-    if (group->merge_used)
-        tarn_table__merge_settle(&group->op, group->table, false);
+    if (group->merge_used) /* likewise: what a snapshot may name yet is not used again, nor removed */
+        tarn_table__merge_settle(&group->op, group->table, group->put.taken_back);
     group->merge_used = false;
     tarn_head_free(group->next);
     group->next = NULL;
