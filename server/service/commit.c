@@ -173,9 +173,10 @@ static struct tarn_status *check_index(struct checker *c, const struct tarn_inde
     }
     struct tarn_status *s = tarn_row_deserialize(f->partition, c->partition_types,
                                                  c->view->schema.partition_key_count, c->partition);
-    return s == TARN_OK
-               ? TARN_OK
-               : tarn_status_wrap(s, "partition of index file %.*s", TARN_SLICE_ARG(f->name));
+    if (s == TARN_OK)
+        return TARN_OK;
+    tarn_status_free(s);
+    return index_error(f, "has a partition that is no row of the table's partition columns");
 }
 
 static struct tarn_status *check_part(struct checker *c, struct tarn_commit_part *part)

@@ -506,6 +506,121 @@ class FakeWorker(data_pb2_grpc.DataServiceServicer):
         return d.InferResponse(fields=[m.Field(name=b"a", type="INT")])
 
 
+def commit_cases(daemon, client):
+    """Whole commits: two parts, overwrites, several tables, and what became of them."""
+    tab = client.TableService
+    new_table(client, "p", "p BIGINT NOT NULL, id BIGINT NOT NULL, v BIGINT", keys=["p", "id"], partition=["p"],
+              options=[("bucket", "1"), ("write-only", "true")])
+    for name in ("m1", "m2"):
+        new_table(client, name, "id BIGINT NOT NULL, v BIGINT", keys=["id"], options=[("bucket", "1")])
+
+    def part_file(p, name, first, last, **more):
+        folder = daemon.warehouse("db.db", "p", f"p={p}", "bucket-0")
+        os.makedirs(folder, exist_ok=True)
+        with open(os.path.join(folder, name), "wb") as file:
+            file.write(b"x" * 100)
+        return t.FileEntry(partition=row(p), total_buckets=1, file=data_file(daemon, "p", name, first, last, create=False, **more))
+
+    def commit(table, identifier, **more):
+        return tab.Commit(t.CommitRequest(table=ref("db", table), commit_user="job", commit_identifier=identifier, **more))
+
+    def fate(table, identifier, user="job", **more):
+        return tab.GetCommit(t.GetCommitRequest(table=ref("db", table), commit_user=user, commit_identifier=identifier, **more))
+
+    def live(table):
+        return sorted(f.file.name.decode() for r in tab.ListFiles(t.ListFilesRequest(table=ref("db", table))) for f in r.files)
+
+    def both_parts():
+        first, second = part_file(1, "data-a", 1, 5), part_file(1, "data-b", 6, 9, sequence=10)
+        expect((commit("p", 1, append=[first]).snapshot_id, commit("p", 2, append=[second]).snapshot_id), (1, 2))
+        merged = part_file(1, "data-ab", 1, 9, level=5, rows=9)
+        gone = [t.FileEntry(kind=1, partition=row(1), total_buckets=1, file=x.file) for x in (first, second)]
+        r = commit("p", 3, append=[part_file(2, "data-c", 1, 3)], compact=gone + [merged])
+        expect((r.snapshot_id, r.compact_snapshot_id), (3, 4))
+        expect(live("p"), ["data-ab", "data-c"])
+        got = fate("p", 3)
+        expect((got.state, got.snapshot_id, got.compact_snapshot_id), (t.GetCommitResponse.LANDED, 3, 4))
+
+    def what_did_not_land():
+        expect(fate("p", 99).state, t.GetCommitResponse.NOT_COMMITTED)
+        expect(reason(tab.Commit, t.CommitRequest(table=ref("db", "p"), commit_user="job", commit_identifier=4, append=[
+            t.FileEntry(kind=1, partition=row(1), total_buckets=1, file=part_file(1, "data-a", 1, 5).file)])), "COMMIT_CONFLICT")
+        got = fate("p", 4)
+        expect((got.state, got.reason), (t.GetCommitResponse.REFUSED, "COMMIT_CONFLICT"))
+        assert "data-a" in got.message, got.message
+        expect(reason(tab.GetCommit, t.GetCommitRequest(table=ref("db", "p"))), "INVALID_ARGUMENT")
+
+    def what_is_to_be_committed_again():
+        r = tab.FilterCommitted(t.FilterCommittedRequest(table=ref("db", "p"), commit_user="job", commit_identifiers=[5, 2, 3, 7]))
+        expect((list(r.commit_identifiers), r.last_committed), ([5, 7], 3))
+        r = tab.FilterCommitted(t.FilterCommittedRequest(table=ref("db", "p"), commit_user="other", commit_identifiers=[1]))
+        expect((list(r.commit_identifiers), r.WhichOneof("_last")), ([1], None))
+
+    def overwrites():
+        dynamic = t.Overwrite(what=t.Overwrite.DYNAMIC)
+        commit("p", 5, append=[part_file(2, "data-d", 1, 3)], overwrite=dynamic)
+        expect(live("p"), ["data-ab", "data-d"])
+        one = t.Overwrite(what=t.Overwrite.PARTITIONS, partitions=[
+            t.PartitionSpec(values=[m.PartitionValue(column=b"p", value=b"1")])])
+        commit("p", 6, overwrite=one)  # drops the partition
+        expect(live("p"), ["data-d"])
+        expect(tab.ListSnapshots(t.ListSnapshotsRequest(table=ref("db", "p"))).snapshots[-1].kind, t.OVERWRITE)
+        commit("p", 7, overwrite=t.Overwrite(what=t.Overwrite.TABLE))  # truncates
+        expect(live("p"), [])
+        for bad in (t.Overwrite(what=t.Overwrite.PARTITIONS), t.Overwrite(what=9), t.Overwrite(what=t.Overwrite.PARTITIONS, partitions=[
+                t.PartitionSpec(values=[m.PartitionValue(column=b"id", value=b"1")])])):
+            expect(reason(tab.Commit, t.CommitRequest(table=ref("db", "p"), commit_identifier=BATCH, overwrite=bad)), "INVALID_ARGUMENT")
+
+    def batches_are_told_apart_by_what_they_bring():
+        send = lambda name: commit("m1", BATCH, append=[entry(data_file(daemon, "m1", name, 1, 2))])
+        first, second, again = send("data-x"), send("data-y"), send("data-x")
+        expect((first.snapshot_id, second.snapshot_id), (1, 2))
+        expect((again.snapshot_id, again.repeated_commit), (1, True))
+        expect(live("m1"), ["data-x", "data-y"])
+
+    def several_tables():
+        both = lambda n: t.CommitTablesRequest(commits=[
+            t.CommitRequest(table=ref("db", table), commit_user="job", commit_identifier=n,
+                            append=[entry(data_file(daemon, table, f"data-both-{n}", 1, 2))]) for table in ("m1", "m2")])
+        expect([x.snapshot_id for x in tab.CommitTables(both(1)).commits], [3, 1])
+        expect([x.repeated_commit for x in tab.CommitTables(both(1)).commits], [True, True])
+        expect(fate("m2", 1).state, t.GetCommitResponse.LANDED)
+        expect(os.listdir(daemon.warehouse(".tarn", "intents")), [])
+        expect(reason(tab.CommitTables, t.CommitTablesRequest()), "INVALID_ARGUMENT")
+
+    def index_files():
+        index = lambda **more: t.IndexEntry(**{**dict(partition=empty_row(), type="HASH", name=b"index-1", size=4, row_count=1), **more})
+        refused = lambda want, **more: expect(reason(tab.Commit, t.CommitRequest(
+            table=ref("db", "m2"), commit_identifier=BATCH, append_index=[index(**more)])), want)
+        refused("UNSUPPORTED_FEATURE", type="GEO")
+        refused("INVALID_ARGUMENT", name=b"../x")
+        refused("INVALID_ARGUMENT", size=-1)
+        refused("INVALID_ARGUMENT", partition=row(1))
+        refused("INVALID_ARGUMENT", type="DELETION_VECTORS", vectors=[t.VectorRange(data_file=b"d", offset=1, length=99)])
+
+    def serialized_messages():
+        golden = lambda name: open(os.path.join(ROOT, "test/golden/commit_message", name), "rb").read()
+        send = lambda version, *messages, **more: t.CommitRequest(
+            table=ref("db", "m2"), commit_identifier=BATCH, messages=t.SerializedMessages(version=version, messages=messages), **more)
+        expect(tab.Commit(send(12, golden("empty.v12"))).snapshot_id, 0)
+        expect(reason(tab.Commit, send(9, golden("empty.v12"))), "COMMIT_MESSAGE_INVALID")
+        expect(reason(tab.Commit, send(12, golden("full.v12")[:-3])), "COMMIT_MESSAGE_INVALID")
+        expect(reason(tab.Commit, send(12, golden("empty.v12"), append=[entry(data_file(daemon, "m2", "data-z", 1, 2))])),
+               "INVALID_ARGUMENT")
+
+    def pins():
+        summary = [r.summary for r in tab.Plan(t.PlanRequest(table=ref("db", "m1"), pin_ms=60000))][-1]
+        assert summary.pin.id and summary.pin.expires_ms > time.time() * 1000 + 30000, summary
+        r = tab.RenewPin(t.RenewPinRequest(table=ref("db", "m1"), pin_id=summary.pin.id, keep_ms=120000))
+        assert r.expires_ms > time.time() * 1000 + 90000, r
+        tab.RenewPin(t.RenewPinRequest(table=ref("db", "m1"), pin_id=summary.pin.id))
+        assert reason(tab.RenewPin, t.RenewPinRequest(table=ref("db", "m1"), pin_id=summary.pin.id, keep_ms=5)) != "(no error)"
+
+    for fn in (both_parts, what_did_not_land, what_is_to_be_committed_again, overwrites, batches_are_told_apart_by_what_they_bring,
+               several_tables, index_files, serialized_messages, pins):
+        case(fn)
+
+
 def worker_cases(daemon, client):
     work, maintenance = client.WorkerService, client.MaintenanceService
     fake = FakeWorker()
@@ -622,7 +737,6 @@ def worker_cases(daemon, client):
     def ingest_refused():
         ask = lambda **arguments: reason(client.DataService.Ingest, parts(**arguments))
         expect(ask(mode=d.APPEND_ROWS), "INVALID_ARGUMENT")
-        expect(ask(mode=d.OVERWRITE_ROWS), "UNIMPLEMENTED")
         expect(ask(table=ref("db", "f"), mode=d.DELETE_ROWS), "INVALID_ARGUMENT")
         expect(ask(table=ref("db", "f"), mode=d.UPSERT), "INVALID_ARGUMENT")
         expect(ask(mode=77), "INVALID_ARGUMENT")
@@ -788,7 +902,7 @@ def restart_cases():
             ("server.threads", "server.threads=-1"), ("worker.memory", "worker.memory=1 mb"),
             ("worker.write_buffer", "worker.write_buffer=0"), ("worker.lease", "worker.lease=0 s"),
             ("commit.retries", "commit.retries=-1"), ("check_interval", "compaction.check_interval=0 s"),
-            ("/nowhere", "worker.program=/nowhere"),
+            ("/nowhere", "worker.program=/nowhere"), ("ftp", "warehouse.uri=ftp://x"),
         ]:
             given = [x for one in sets for x in ("--set", one)]
             checked, started = run(*given, "--check-config"), run(*given)
@@ -893,6 +1007,7 @@ def main():
     client = Client(daemon.grpc)
     catalog_cases(daemon, client)
     table_cases(daemon, client)
+    commit_cases(daemon, client)
     worker_cases(daemon, client)
     admin_cases(daemon, client)
     client.close()
