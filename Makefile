@@ -245,10 +245,11 @@ check-history: $(HISTORY_TESTS) ## SEEDS=n FIRST=seed: simulated histories of on
 	@TARN_SEEDS=$(SEEDS) TARN_FIRST=$(FIRST) TARN_HISTORY_LOGS=$(CURDIR)/$(B)/history $(RUN_TESTS) -j 1 -t 14400 $(HISTORY_TESTS)
 check-interop: all ## real engines read what we wrote, and we theirs: test/interop/
 	@$(RUN_TESTS) -j 1 -t 1800 $(sort $(wildcard test/interop/*.sh test/interop/*.py))
-check-long: ## all that is slow: more of each property, of crashes and of fuzzing
+check-long: ## all that is slow: more of each property, of crashes and of fuzzing; real HDFS
 	$(SUBMAKE) TARN_EFFORT=100 check
 	$(SUBMAKE) TARN_EFFORT=100 VARIANT=asan check-torture check
 	$(SUBMAKE) TARN_EFFORT=10 TARN_CRASH_ROUNDS=200 check-crash
+	$(SUBMAKE) TARN_EFFORT=100 check-interop
 	$(SUBMAKE) SEEDS=2000 check-history
 	$(SUBMAKE) VARIANT=asan SEEDS=200 FIRST=10001 check-history
 	$(SUBMAKE) fuzz-short S=300

@@ -11,7 +11,8 @@ LAB = os.environ.get("LAB") or os.path.join(os.environ.get("TARN_CACHE", os.path
 class Peer:
     def __init__(self, lab, warehouse, command):
         self.lab, self.warehouse, self.count = lab, warehouse, 0
-        os.makedirs(warehouse, exist_ok=True)
+        if "://" not in warehouse:
+            os.makedirs(warehouse, exist_ok=True)
         self.log = open(lab.path(type(self).__name__ + ".log"), "ab")
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log,
                                         env={**os.environ, "LAB": LAB, "PYTHONDONTWRITEBYTECODE": "1"})

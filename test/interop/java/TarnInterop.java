@@ -95,7 +95,7 @@ public class TarnInterop {
         PrintStream answers = new PrintStream(System.out, true, "UTF-8");
         System.setOut(System.err);
         Options o = new Options();
-        o.set("warehouse", "file://" + a[0]);
+        o.set("warehouse", a[0].contains("://") ? a[0] : "file://" + a[0]);
         o.set("cache-enabled", "false"); // others write here, too
         catalog = CatalogFactory.createCatalog(CatalogContext.create(o));
         BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
