@@ -1,5 +1,7 @@
 #include "tarn/client.h"
 
+#include "internal.h"
+
 #include <stdlib.h>
 
 /* A thin layer over room `wire`: messages are packed and unpacked here, with memory bounded by the message. */
@@ -135,16 +137,21 @@ struct tarn_status *tarn_client_stream_done(struct tarn_client_stream *stream)
     return tarn_client_call_writes_done(stream->call);
 }
 
+struct tarn_status *tarn_client__receive(struct tarn_client_stream *stream,
+                                         struct tarn_message **out)
+{
+    TARN_TRY(tarn_client_call_read(stream->call, out));
+    return *out == NULL ? tarn_client_call_finish(stream->call) : TARN_OK;
+}
+
 struct tarn_status *tarn_client_stream_receive(struct tarn_client_stream *stream,
                                                const ProtobufCMessageDescriptor *type,
                                                ProtobufCMessage **out)
 {
     TARN_OWN(tarn_message_drop) struct tarn_message *message = NULL;
     *out = NULL;
-    TARN_TRY(tarn_client_call_read(stream->call, &message));
-    if (message == NULL)
-        return tarn_client_call_finish(stream->call);
-    return unpack(type, message, out);
+    TARN_TRY(tarn_client__receive(stream, &message));
+    return message == NULL ? TARN_OK : unpack(type, message, out);
 }
 
 void tarn_client_stream_free(struct tarn_client_stream *stream)

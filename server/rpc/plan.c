@@ -9,8 +9,8 @@
 static struct tarn_status *take_request(const Tarn__V1__PlanRequest *q,
                                         struct tarn_plan_request *out)
 {
-    *out = (struct tarn_plan_request){.where = tarn_slice_str(q->where),
-                                      .with_stats = q->with_stats};
+    *out =
+        (struct tarn_plan_request){.where = tarn_slice_str(q->where), .with_stats = q->with_stats};
     TARN_TRY(tarn_rpc__version(q->version, &out->version));
     if (q->pin_ms < 0)
         return tarn_status_new(TARN_INVALID_ARGUMENT, "pin_ms is negative");

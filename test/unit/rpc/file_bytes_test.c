@@ -12,7 +12,8 @@ static struct tarn_slice random_slice(struct tarn_test *t, size_t most)
 
 static int64_t random_number(struct tarn_test *t)
 {
-    int64_t n = (int64_t)(tarn_test_random_below(t, UINT32_MAX) << 32 | tarn_test_random_below(t, UINT32_MAX));
+    int64_t n = (int64_t)(tarn_test_random_below(t, UINT32_MAX) << 32 |
+                          tarn_test_random_below(t, UINT32_MAX));
     switch (tarn_test_random_below(t, 4)) {
     case 0:
         return 0;
@@ -56,7 +57,8 @@ static struct tarn_data_file random_file(struct tarn_test *t)
                                .max_sequence = random_number(t),
                                .schema_id = random_number(t) & 0xffff,
                                .level = (int32_t)tarn_test_random_below(t, 7),
-                               .source = (enum tarn_file_source)((int)tarn_test_random_below(t, 3) - 1),
+                               .source =
+                                   (enum tarn_file_source)((int)tarn_test_random_below(t, 3) - 1),
                                .has_value_stats_columns = tarn_test_random_below(t, 2) == 0};
     f.extra_files = random_list(t, &f.extra_file_count);
     f.value_stats_columns = random_list(t, &f.value_stats_column_count);
