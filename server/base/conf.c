@@ -266,7 +266,8 @@ static char *name_of_variable(struct tarn_slice variable)
         bool matches = variable.size > size && variable.data[size] == '_';
         for (size_t k = 0; matches && k < size; k++) {
             char c = (char)variable.data[k];
-            matches = c >= 'A' && c <= 'Z' && to_lower(c) == keys[i].section[k];
+            bool upper = (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+            matches = upper && to_lower(c) == keys[i].section[k];
         }
         if (!matches)
             continue;

@@ -39,10 +39,12 @@ TARN_TEST(conf, later_wins_file_environment_set)
     expect_int(tarn_conf_int(conf, TARN_CONF_worker_memory), 64 << 20);
     expect_int(tarn_conf_int(conf, TARN_CONF_worker_count), 2);
     expect_str(tarn_conf_text(conf, TARN_CONF_warehouse_uri), "file:///a b");
-    char *environment[] = {"PATH=/bin", "TARN_COMMIT_RETRIES=2", "TARN_WAREHOUSE_NAME=w=x", NULL};
+    char *environment[] = {"PATH=/bin", "TARN_COMMIT_RETRIES=2", "TARN_WAREHOUSE_NAME=w=x",
+                           "TARN_S3_REGION=r-1", NULL};
     expect_ok(tarn_conf_load_environment(conf, environment));
     expect_int(tarn_conf_int(conf, TARN_CONF_commit_retries), 2);
     expect_str(tarn_conf_text(conf, TARN_CONF_warehouse_name), "w=x");
+    expect_str(tarn_conf_text(conf, TARN_CONF_s3_region), "r-1"); /* a section with a digit */
     expect_ok(tarn_conf_set(conf, "commit.retries=3"));
     expect_int(tarn_conf_int(conf, TARN_CONF_commit_retries), 3);
     expect_ok(tarn_conf_set(conf, "warehouse.uri="));
