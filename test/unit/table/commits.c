@@ -177,6 +177,33 @@ struct tarn_commit_fate crowd_fate(struct crowd *c, const char *user, int64_t id
     return fate;
 }
 
+static void *ask(void *arg)
+{
+    struct asker *asker = arg;
+    struct tarn_op op;
+    tarn_op_init(&op);
+    struct tarn_status *s =
+        tarn_table_find_commit(&op, asker->f->table, tarn_slice_str(asker->user), asker->identifier,
+                               0, TARN_SNAPSHOT_NONE, &asker->fate);
+    asker->reason = tarn_status_reason(s);
+    tarn_status_free(s);
+    tarn_op_fini(&op);
+    return NULL;
+}
+
+void asker_start(struct asker *asker, struct fixture *f, const char *user, int64_t identifier)
+{
+    *asker = (struct asker){.f = f, .user = user, .identifier = identifier};
+    pthread_create(&asker->thread, NULL, ask, asker);
+}
+
+struct tarn_commit_fate asker_finish(struct asker *asker)
+{
+    pthread_join(asker->thread, NULL);
+    expect_int(asker->reason, TARN_NO_REASON);
+    return asker->fate;
+}
+
 size_t crowd_manifest_count(struct crowd *c)
 {
     struct tarn_object *objects;

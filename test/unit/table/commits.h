@@ -49,6 +49,17 @@ struct tarn_snapshot crowd_snapshot(struct crowd *c, int64_t id); /* as its file
 const char *crowd_manifest(struct crowd *c, struct tarn_slice name);
 struct tarn_commit_fate crowd_fate(struct crowd *c, const char *user, int64_t identifier,
                                    uint64_t content);
+/* tarn_table_find_commit on a thread of its own. */
+struct asker {
+    struct fixture *f;
+    const char *user;
+    int64_t identifier;
+    struct tarn_commit_fate fate;
+    enum tarn_reason reason;
+    pthread_t thread;
+};
+void asker_start(struct asker *asker, struct fixture *f, const char *user, int64_t identifier);
+struct tarn_commit_fate asker_finish(struct asker *asker);
 size_t crowd_manifest_count(struct crowd *c); /* objects in manifest/ */
 
 #endif

@@ -164,6 +164,13 @@ static struct tarn_slice put_manifest(struct fixture *f, const char *name,
 int64_t fixture_foreign(struct fixture *f, const char *user,
                         const struct tarn_manifest_entry *entries, size_t count)
 {
+    return fixture_foreign_properties(f, user, entries, count, NULL, 0);
+}
+
+int64_t fixture_foreign_properties(struct fixture *f, const char *user,
+                                   const struct tarn_manifest_entry *entries, size_t count,
+                                   const struct tarn_pair *properties, size_t property_count)
+{
     const uint8_t sync[16] = {1};
     int64_t id = 1;
     bool found;
@@ -224,6 +231,8 @@ int64_t fixture_foreign(struct fixture *f, const char *user,
                               .total_record_count = 1,
                               .delta_record_count = 1,
                               .watermark = TARN_SNAPSHOT_NONE,
+                              .properties = properties,
+                              .property_count = property_count,
                               .next_row_id = TARN_SNAPSHOT_NONE,
                               .changelog_record_count = TARN_SNAPSHOT_NONE,
                               .changelog_list_size = TARN_SNAPSHOT_NONE};

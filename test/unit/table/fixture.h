@@ -38,5 +38,8 @@ const char *fixture_files(struct fixture *f, int64_t id, const char *where);
 /* Puts a snapshot into the store as a foreign writer would: the entries on top of the latest one. */
 int64_t fixture_foreign(struct fixture *f, const char *user,
                         const struct tarn_manifest_entry *entries, size_t count);
+int64_t fixture_foreign_properties(struct fixture *f, const char *user,
+                                   const struct tarn_manifest_entry *entries, size_t count,
+                                   const struct tarn_pair *properties, size_t property_count);
 
 #endif
