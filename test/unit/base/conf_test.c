@@ -55,8 +55,9 @@ TARN_TEST(conf, names_file_line_and_the_nearest_key)
 {
     refuse_file("[commit]\n\nretires = 1\n", "t.conf:3: no such key: commit.retires; did you mean "
                                              "commit.retries?");
-    refuse_file("[server]\nretries = 1\n", "t.conf:2: no such key: server.retries; did you mean "
-                                           "commit.retries?");
+    refuse_file("[server]\nforeign_check = 1\n",
+                "t.conf:2: no such key: server.foreign_check; did you mean "
+                "commit.foreign_check?");
     refuse_file("[nonsense]\nwhatever = 1\n", "t.conf:2: no such key: nonsense.whatever");
     refuse_file("retries = 1\n", "t.conf:1: no such key: retries");
     refuse_file("[worker]\nmemory = lots\n", "t.conf:2: worker.memory: \"lots\" is not a size");
