@@ -58,6 +58,7 @@ static bool passes(const struct tarn_status *status)
     switch (tarn_status_reason(status)) {
     case TARN_UNAVAILABLE:
     case TARN_SHUTTING_DOWN:
+    case TARN_CANCELLED: /* not by us: the caller looks */
     case TARN_STORE_UNAVAILABLE:
     case TARN_SUBSCRIBER_SLOW:
     case TARN_BUSY:

@@ -17,7 +17,9 @@ const struct tarn_cli_option tarn_cli_scan_options[] = {
     {"limit", 0, "N", "at most N rows", false},
     TARN_CLI_VERSION_OPTIONS,
     {"to", 0, "FILE", "write there; the name tells the format where -o does not", false},
-    {"changes", 0, "FROM..TO", "(not in this version yet)", false},
+    {"changes", 0, "FROM..TO",
+     "what changed after snapshot FROM up to TO (else the latest), with rowkind", false},
+    {"how", 0, "HOW", "of --changes: auto, delta, changelog or diff", false},
     {0},
 };
 
@@ -226,18 +228,53 @@ static Tarn__V1__DataFormat wire_format(enum tarn_cli_format format)
     return TARN__V1__DATA_FORMAT__ARROW;
 }
 
+/* "3..7", "3.." */
+static struct tarn_status *read_changes(struct tarn_cli *cli, Tarn__V1__ScanRequest *request)
+{
+    const char *text = tarn_cli_args_text(&cli->args, "changes");
+    const char *dots = text == NULL ? NULL : strstr(text, "..");
+    int64_t from = 0, to = 0;
+
+    if (text == NULL && tarn_cli_args_has(&cli->args, "how"))
+        return tarn_cli_usage(cli, "--how is of --changes");
+    if (text == NULL)
+        return TARN_OK;
+    if (request->version != NULL)
+        return tarn_cli_usage(cli, "--changes names its versions itself");
+    struct tarn_status *s = dots == NULL
+                                ? tarn_status_new(TARN_VALUE_INVALID, "no dots")
+                                : tarn_parse_i64(tarn_slice_of(text, (size_t)(dots - text)), &from);
+    bool open_ended = dots != NULL && dots[2] == '\0';
+    if (s == TARN_OK && !open_ended)
+        s = tarn_parse_i64(tarn_slice_str(dots + 2), &to);
+    bool good = s == TARN_OK && from >= 0 && (open_ended || to > from);
+    tarn_status_free(s);
+    if (!good)
+        return tarn_cli_usage(cli, "--changes \"%.50s\": expected FROM..TO, two snapshots", text);
+    request->changes = tarn_arena_alloc(cli->op.arena, sizeof *request->changes);
+    tarn__v1__changes__init(request->changes);
+    request->changes->from_snapshot = from;
+    TARN_TRY(tarn_cli_changes_how(cli, &request->changes->how));
+    if (open_ended)
+        return TARN_OK;
+    request->version = tarn_arena_alloc(cli->op.arena, sizeof *request->version);
+    tarn__v1__version__init(request->version);
+    request->version->at_case = TARN__V1__VERSION__AT_SNAPSHOT_ID;
+    request->version->snapshot_id = to;
+    return TARN_OK;
+}
+
 static struct tarn_status *make_request(struct tarn_cli *cli, Tarn__V1__ScanRequest *request)
 {
     const char *where = tarn_cli_args_text(&cli->args, "where");
     bool binary = cli->format == TARN_CLI_PARQUET || cli->format == TARN_CLI_ARROW;
 
-    if (tarn_cli_args_has(&cli->args, "changes"))
-        return tarn_cli_not_yet("scan --changes");
     if (binary && cli->out_is_terminal && !tarn_cli_args_has(&cli->args, "to"))
         return tarn_cli_usage(cli, "that format is not for a terminal: add --to FILE, or redirect "
                                    "the output");
     TARN_TRY(tarn_cli_table_ref(cli, cli->args.words[0], &request->table));
     TARN_TRY(tarn_cli_version(cli, &request->version));
+    TARN_TRY(read_changes(cli, request));
     TARN_TRY(tarn_cli_option_names(cli, "columns", &request->columns, &request->n_columns));
     if (tarn_cli_args_has(&cli->args, "limit"))
         request->_limit_case = TARN__V1__SCAN_REQUEST___LIMIT_LIMIT;

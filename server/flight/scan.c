@@ -7,6 +7,11 @@
 #include "internal.h"
 
 #define DATA_TAG 0x0a /* field 1 of ScanResponse, bytes */
+#define ROWKIND "rowkind"
+#define ROWKIND_FIELD_ID 0x3fffffff /* of no column of a table */
+
+static const struct tarn_type rowkind_type = {
+    .id = TARN_TYPE_VARCHAR, .length = INT32_MAX};
 
 struct scan {
     struct tarn_call *call;
@@ -14,6 +19,7 @@ struct scan {
     struct tarn_merge_split *splits;
     size_t split_count;
     int64_t file_count, row_count;
+    bool changes;              /* a column rowkind stands in front of the others */
     struct tarn_field *fields; /* of the result */
     int *columns;
     size_t column_count;
@@ -84,7 +90,10 @@ static struct tarn_status *choose_columns(struct scan *scan, struct tarn_op *op,
     if (n > schema->field_count)
         return tarn_status_new(TARN_INVALID_ARGUMENT, "%zu columns of %zu", n, schema->field_count);
     scan->columns = tarn_arena_calloc(op->arena, n + 1, sizeof *scan->columns);
-    scan->fields = tarn_arena_calloc(op->arena, n + 1, sizeof *scan->fields);
+    scan->fields = tarn_arena_calloc(op->arena, n + 2, sizeof *scan->fields);
+    if (scan->changes)
+        scan->fields[0] = (struct tarn_field){
+            .id = ROWKIND_FIELD_ID, .name = tarn_slice_str(ROWKIND), .type = &rowkind_type};
     bool *taken = tarn_arena_calloc(op->arena, schema->field_count + 1, sizeof *taken);
     for (size_t i = 0; i < n; i++) {
         int column = (int)i;
@@ -98,8 +107,12 @@ static struct tarn_status *choose_columns(struct scan *scan, struct tarn_op *op,
                                        TARN_SLICE_ARG(name));
         }
         taken[column] = true;
+        if (scan->changes && tarn_slice_is(schema->fields[column].name, ROWKIND))
+            return tarn_status_new(TARN_INVALID_ARGUMENT,
+                                   "the table has a column " ROWKIND
+                                   ", as changes have in front: choose the other columns");
         scan->columns[i] = column;
-        scan->fields[i] = schema->fields[column];
+        scan->fields[i + scan->changes] = schema->fields[column];
     }
     scan->column_count = n;
     return TARN_OK;
@@ -122,7 +135,12 @@ static struct tarn_status *read_splits(struct scan *scan, struct tarn_op *op,
                                             op->arena, &files));
         to->files = files;
         to->file_count = from->n_files;
-        scan->file_count += (int64_t)from->n_files;
+        to->differs = from->differs != 0;
+        TARN_TRY(tarn_flight_entries_unpack(from->before_files, from->n_before_files, to->partition,
+                                            to->bucket, op->arena, &files));
+        to->before_files = files;
+        to->before_count = from->n_before_files;
+        scan->file_count += (int64_t)(from->n_files + from->n_before_files);
     }
     return TARN_OK;
 }
@@ -140,6 +158,7 @@ static struct tarn_status *open_source(struct scan *scan, struct tarn_op *op,
                                "a scan without a task: ask the daemon for it");
     TARN_TRY(tarn_flight_table_open(flight->options.tables, request->task->table, op->arena,
                                     &scan->table));
+    scan->changes = request->task->changes != 0;
     TARN_TRY(choose_columns(scan, op, request));
     if (request->where[0] != '\0')
         TARN_TRY(tarn_predicate_parse(tarn_slice_str(request->where), scan->table.schema, op->arena,
@@ -154,10 +173,17 @@ static struct tarn_status *open_source(struct scan *scan, struct tarn_op *op,
         .limit = limited ? request->limit : -1,
         .scratch_dir = flight->options.scratch_dir,
     };
+    if (scan->changes)
+        return tarn_changes_open(op, &scan->table, scan->splits, scan->split_count, &spec, out);
     return tarn_scan_open(op, &scan->table, scan->splits, scan->split_count, &spec, out);
 }
 
 /* --- rows out --- */
+
+static size_t field_count(const struct scan *scan)
+{
+    return scan->column_count + scan->changes;
+}
 
 static struct tarn_status *encode_rows(struct scan *scan, struct tarn_op *op,
                                        struct tarn_source *source, struct tarn_output *output)
@@ -182,8 +208,8 @@ static struct tarn_status *send_summary(struct scan *scan, struct tarn_op *op, i
     summary.snapshot_id = snapshot_id;
     summary.rows = scan->row_count;
     summary.files = scan->file_count;
-    summary.fields = tarn_flight__fields(scan->fields, scan->column_count, op->arena);
-    summary.n_fields = scan->column_count;
+    summary.fields = tarn_flight__fields(scan->fields, field_count(scan), op->arena);
+    summary.n_fields = field_count(scan);
     response.summary = &summary;
     return tarn_call_write(scan->call, tarn_flight_pack(&response.base));
 }
@@ -211,7 +237,7 @@ static struct tarn_status *serve(struct scan *scan, struct tarn_op *op, struct t
     tarn_message_drop(&message);
     TARN_TRY(tarn_flight__format((int)request->format, &format));
     TARN_TRY(open_source(scan, op, flight, request, &source));
-    TARN_TRY(tarn_output_open(op, format, scan->fields, scan->column_count, push, scan, &output));
+    TARN_TRY(tarn_output_open(op, format, scan->fields, field_count(scan), push, scan, &output));
     TARN_TRY(encode_rows(scan, op, source, output));
     TARN_TRY(send_piece(scan));
     return send_summary(scan, op, request->task->snapshot_id);

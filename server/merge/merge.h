@@ -35,6 +35,9 @@ struct tarn_merge_split {
     bool raw; /* rows can be taken as they lie: no merge needed */
     const struct tarn_manifest_entry *files;
     size_t file_count;
+    bool differs; /* of changes: the difference between the files before and these */
+    const struct tarn_manifest_entry *before_files;
+    size_t before_count;
 };
 
 /* --- scan --- */
@@ -51,6 +54,13 @@ TARN_MUST struct tarn_status *tarn_scan_open(struct tarn_op *op,
                                              const struct tarn_merge_split *splits,
                                              size_t split_count, const struct tarn_scan_spec *spec,
                                              struct tarn_source **out);
+
+/* What changed, as rows with their kind: a STRING column +I, -U, +U, -D in front of the spec's columns. Files of changes
+ * (deltas and changelogs) as they lie, in order of their sequence numbers; splits that `differ`: the difference between
+ * two states of a bucket, whose files are all there, by key; without a primary key all rows of one, then the other. */
+TARN_MUST struct tarn_status *tarn_changes_open(
+    struct tarn_op *op, const struct tarn_merge_table *table, const struct tarn_merge_split *splits,
+    size_t split_count, const struct tarn_scan_spec *spec, struct tarn_source **out);
 
 /* --- write --- */
 /* Hands out `count` sequence numbers of a bucket, contiguous, above everything live or handed out before. */

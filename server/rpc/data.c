@@ -1,6 +1,7 @@
 #include "rpc/data.h"
 
 #include "rpc/channels.h"
+#include "service/subscribe.h"
 
 /*
  * DataService: what comes between a client and a worker.
@@ -267,6 +268,7 @@ static Tarn__V1__ScanTask *make_scan_task(struct tarn_op *op, const struct tarn_
     Tarn__V1__ScanTask *task = TARN_RPC_NEW(op, Tarn__V1__ScanTask, scan_task);
     task->table = tarn_rpc__description(op, &scan->description);
     task->snapshot_id = scan->snapshot_id;
+    task->changes = scan->changes;
     task->splits = TARN_RPC_ARRAY(op, scan->split_count, *task->splits);
     task->n_splits = scan->split_count;
     for (size_t i = 0; i < scan->split_count; i++) {
@@ -276,6 +278,10 @@ static Tarn__V1__ScanTask *make_scan_task(struct tarn_op *op, const struct tarn_
         split->raw = scan->splits[i].raw;
         split->files = tarn_rpc__bytes_list(op, scan->splits[i].files, scan->splits[i].file_count);
         split->n_files = scan->splits[i].file_count;
+        split->differs = scan->splits[i].differs;
+        split->before_files =
+            tarn_rpc__bytes_list(op, scan->splits[i].before_files, scan->splits[i].before_count);
+        split->n_before_files = scan->splits[i].before_count;
         task->splits[i] = split;
     }
     return task;
@@ -307,6 +313,20 @@ static struct tarn_status *run_scan(struct relay *r, struct tarn_call *call,
     return relay_output(r, call);
 }
 
+static struct tarn_status *begin_scan(struct tarn_op *op, struct tarn_service *service,
+                                      const Tarn__V1__ScanRequest *q, struct tarn_version version,
+                                      struct tarn_scan *out)
+{
+    int how;
+    if (q->changes == NULL)
+        return tarn_service_scan_begin(op, service, tarn_rpc__ref(q->table), version,
+                                       tarn_slice_str(q->where), out);
+    TARN_TRY(tarn_rpc__how((int)q->changes->how, &how));
+    return tarn_service_changes_begin(op, service, tarn_rpc__ref(q->table),
+                                      q->changes->from_snapshot, how, version,
+                                      tarn_slice_str(q->where), out);
+}
+
 static struct tarn_status *serve_scan(struct tarn_op *op, struct tarn_rpc *rpc,
                                       struct tarn_call *call)
 {
@@ -316,8 +336,7 @@ static struct tarn_status *serve_scan(struct tarn_op *op, struct tarn_rpc *rpc,
     struct tarn_version version;
     struct tarn_scan scan;
     TARN_TRY(tarn_rpc__version(request->version, &version));
-    TARN_TRY(tarn_service_scan_begin(op, tarn_rpc__service(rpc), tarn_rpc__ref(request->table),
-                                     version, tarn_slice_str(request->where), &scan));
+    TARN_TRY(begin_scan(op, tarn_rpc__service(rpc), request, version, &scan));
     struct relay relay = {.op = op, .rpc = rpc, .worker_address = scan.worker_address};
     struct tarn_status *s = run_scan(&relay, call, request, &scan);
     relay_fini(&relay);

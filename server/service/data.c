@@ -220,8 +220,10 @@ static void take_splits(struct tarn_op *op, const struct tarn_plan *plan, struct
     for (size_t i = 0; i < plan->split_count; i++) {
         const struct tarn_split *from = &plan->splits[i];
         struct tarn_scan_split *to = &out->splits[i];
-        *to = (struct tarn_scan_split){from->partition, from->bucket, from->raw, NULL,
-                                       from->file_count};
+        *to = (struct tarn_scan_split){.partition = from->partition,
+                                       .bucket = from->bucket,
+                                       .raw = from->raw,
+                                       .file_count = from->file_count};
         to->files = tarn_arena_calloc(op->arena, from->file_count + 1, sizeof *to->files);
         for (size_t f = 0; f < from->file_count; f++)
             to->files[f] = tarn_service__pack(op, &from->files[f].entry, false);

@@ -314,9 +314,13 @@ struct tarn_scan_split {
     bool raw;
     struct tarn_slice *files; /* packed entries */
     size_t file_count;
+    bool differs; /* of changes: between these two states of the bucket */
+    struct tarn_slice *before_files;
+    size_t before_count;
 };
 struct tarn_scan {
     int64_t snapshot_id; /* 0: the table has none */
+    bool changes;        /* rows with their kinds */
     struct tarn_table_description description;
     struct tarn_scan_split *splits;
     size_t split_count;

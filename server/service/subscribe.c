@@ -257,7 +257,7 @@ static void leave_to_changelog(const struct tarn_schema *schema, struct tarn_pla
 }
 
 /* Overwrites are passed over, unless the table says that streams see them: then they are the difference they made. */
-static struct tarn_status *sees_overwrite(struct tarn_op *op, struct tarn_table *table,
+struct tarn_status *tarn_service__sees_overwrite(struct tarn_op *op, struct tarn_table *table,
                                           const struct tarn_schema *schema, int64_t snapshot_id,
                                           bool *out)
 {
@@ -288,7 +288,7 @@ struct tarn_status *tarn_service__plan_event(struct tarn_op *op, struct tarn_tab
     TARN_TRY(tarn_table_look(op, table, &view));
     if (!whole) {
         bool overwrite;
-        TARN_TRY(sees_overwrite(op, table, &view->schema, snapshot_id, &overwrite));
+        TARN_TRY(tarn_service__sees_overwrite(op, table, &view->schema, snapshot_id, &overwrite));
         request.changes = overwrite ? TARN_CHANGES_DIFF : (enum tarn_changes)spec->how;
         request.changes_from = snapshot_id - 1;
         request.whole_buckets = true;

@@ -100,6 +100,12 @@ void tarn_subscriber_start(struct tarn_subscriber *subscriber);
 void tarn_subscriber_written(struct tarn_subscriber *subscriber);
 void tarn_subscriber_ended(struct tarn_subscriber *consumed); /* nothing may be told after it */
 
+/* --- rows of changes: as tarn_service_scan_begin; how: enum tarn_changes, not NONE --- */
+TARN_MUST struct tarn_status *tarn_service_changes_begin(
+    struct tarn_op *op, struct tarn_service *service, struct tarn_table_ref ref,
+    int64_t from /* snapshot, exclusive */, int how, struct tarn_version version,
+    struct tarn_slice where, struct tarn_scan *out);
+
 /* --- consumers --- */
 TARN_MUST struct tarn_status *tarn_service_list_consumers(struct tarn_op *op,
                                                           struct tarn_service *service,

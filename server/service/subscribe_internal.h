@@ -41,6 +41,11 @@ TARN_MUST struct tarn_status *tarn_service__plan_event(struct tarn_op *op, struc
                                                        const struct tarn_topic_spec *spec,
                                                        int64_t snapshot_id, bool whole,
                                                        struct tarn_plan *out, const char ***paths);
+/* Is it an overwrite that streams of this table see? */
+TARN_MUST struct tarn_status *tarn_service__sees_overwrite(struct tarn_op *op,
+                                                           struct tarn_table *table,
+                                                           const struct tarn_schema *schema,
+                                                           int64_t snapshot_id, bool *out);
 uint64_t tarn_service__topic_filter(const struct tarn_topic_spec *spec);
 /* Does the stream go on at `position`? Why not, if not. latest: of the table, now. */
 TARN_MUST struct tarn_status *tarn_service__check_position(struct tarn_op *op,
