@@ -51,7 +51,9 @@ void tarn_table_unref(struct tarn_table *table)
     if (table == NULL || atomic_fetch_sub(&table->ref_count, 1) != 1)
         return;
     tarn_mailbox_free(table->mailbox);
+    tarn_table__hint_wait(table);
     tarn_table__merge_free(table);
+    tarn_table__attempt_free(table);
     tarn_table__sequences_end(table);
     tarn_table__index_files_end(table);
     tarn_head_free(table->head);
@@ -346,6 +348,7 @@ struct end_job {
 static void run_retire(void *arg)
 {
     struct end_job *job = arg;
+    tarn_table__hint_wait(job->table);
     tarn_table__merge_end(job->table); /* nothing is written into a folder that is removed */
     pthread_mutex_lock(&job->table->lock);
     job->table->gone = TARN_TABLE_NOT_FOUND;
