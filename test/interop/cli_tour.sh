@@ -210,6 +210,10 @@ check 0 "snapshot" load shop.orders "$DIR/a.csv" --commit-user me --commit-id 5 
 check 0 "had landed before" load shop.orders "$DIR/a.csv" --commit-user me --commit-id 5 -o table
 check 1 "identifier 4" load shop.orders "$DIR/a.csv" --commit-user me --commit-id 4
 check 2 "needs --commit-user" load shop.orders "$DIR/a.csv" --commit-id 4
+check 0 '"state": "landed"' commits shop.orders --user me --id 5 -o json
+check 0 '"state": "not committed"' commits shop.orders --user me --id 6 -o json
+check 0 '"last_identifier": 5' commits shop.orders --user me -o json
+check 2 "--user" commits shop.orders
 check 0 "4 rows" load shop.orders "$DIR/a.csv" --mode delete -o table
 is '' scan shop.orders --where 'id <= 4'
 cat "$DIR/a.csv" >"$DIR/in.csv"
@@ -279,7 +283,7 @@ check 1 "longer --timeout" scan shop.orders --timeout "1 ms" -o csv --to "$DIR/n
 if [ ! -e "$DIR/never.csv" ]; then pass; else fail "a scan that failed leaves no file"; fi
 
 # ---- not in this version
-for name in watch commits advise tag branch consumer rollback expire orphans reconcile doctor user backup; do
+for name in advise tag branch rollback expire orphans reconcile doctor user backup; do
     check 1 "tarn: $name: this version of Tarn does not have it yet" "$name" shop.orders
 done
 

@@ -894,7 +894,7 @@ def restart_cases():
         # what a start refuses, the check refuses, in the same words
         for said, *sets in [
             ("warehouse.uri: 'foo' is no store: expected file:///absolute/path", "warehouse.uri=foo"),
-            ("warehouse.uri: 'file:a/b'", "warehouse.uri=file:a/b"), ("warehouse.uri", "warehouse.uri=s3://bucket"),
+            ("warehouse.uri: 'file:a/b'", "warehouse.uri=file:a/b"), ("warehouse.uri", "warehouse.uri=s3://"),
             ("server.data_dir", "server.data_dir="), ("auth.token_file", "auth.mode=token"),
             ("auth.token_file", "auth.mode=token", "auth.token_file=/nowhere"), ("oidc", "auth.mode=oidc"),
             ("auth.mode = x", "auth.mode=x"), ("log.level = loud", "log.level=loud"), ("log.format", "log.format=xml"),
