@@ -28,13 +28,18 @@ void fixture_init(struct fixture *f, struct tarn_test *t)
 
 void fixture_init_options(struct fixture *f, struct tarn_test *t, const char *options)
 {
+    fixture_init_schema(f, t,
+                        tarn_arena_printf(t->arena, schema_json, options == NULL ? "" : ",",
+                                          options == NULL ? "" : options));
+}
+
+void fixture_init_schema(struct fixture *f, struct tarn_test *t, const char *schema)
+{
     *f = (struct fixture){.t = t};
     f->exec = tarn_exec_new(2, 16);
     expect_ok(tarn_store_open("memory:", &f->inner));
     f->store = tarn_store_faulty_new(f->inner);
     f->state_dir = tarn_arena_printf(t->arena, "%s/state", tarn_test_dir(t));
-    const char *schema = tarn_arena_printf(t->arena, schema_json, options == NULL ? "" : ",",
-                                           options == NULL ? "" : options);
     expect_ok(tarn_store_put(f->store, t->op, "db.db/t/schema/schema-0", tarn_slice_str(schema)));
     open_all(f);
 }

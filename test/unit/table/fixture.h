@@ -20,6 +20,8 @@ struct fixture {
 void fixture_init(struct fixture *f, struct tarn_test *t);
 /* The same with further options, as members of a JSON object: "\"a\":\"1\"". */
 void fixture_init_options(struct fixture *f, struct tarn_test *t, const char *options);
+/* The same with another first schema, as JSON. */
+void fixture_init_schema(struct fixture *f, struct tarn_test *t, const char *schema);
 void fixture_fini(struct fixture *f);
 /* Closes table and state and opens both again, as a restart does; drop_state: the state is lost in between. */
 void fixture_restart(struct fixture *f, bool drop_state);

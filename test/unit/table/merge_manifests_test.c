@@ -446,14 +446,14 @@ TARN_TEST(merge_manifests, say_the_same_before_and_after)
         "\"bucket\":\"-1\",\"manifest.target-file-size\":\"1\","
         "\"manifest.full-compaction-threshold-size\":\"1\"",
     };
-    int rounds = tarn_test_rounds(8);
+    int rounds = tarn_test_rounds(4);
     for (int round = 0; round < rounds; round++) {
         struct shape shape = {.partition_count = 1, .options = options[round % 4]};
         TARN_OWN(fixture_fini) struct fixture f;
         char state[200] = {0};
         int merges = 0;
         shape_init(&f, t, &shape);
-        for (int i = 0; i < 40; i++) {
+        for (int i = 0; i < 30; i++) {
             random_snapshot(&f, &shape, state, sizeof state);
             struct tarn_head *head = head_of(&f);
             struct tarn_slice live = live_of(&f, head->manifests, head->manifest_count);

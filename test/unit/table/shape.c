@@ -19,9 +19,7 @@ void shape_init(struct fixture *f, struct tarn_test *t, const struct shape *shap
         shape->primary_key && shape->partition_count > 1 ? " NOT NULL" : "",
         partitions[shape->partition_count], shape->primary_key ? keys[shape->partition_count] : "",
         shape->options);
-    fixture_init(f, t);
-    expect_ok(tarn_store_put(f->inner, t->op, "db.db/t/schema/schema-0", tarn_slice_str(json)));
-    fixture_restart(f, true);
+    fixture_init_schema(f, t, json);
 }
 
 struct tarn_slice shape_partition(struct fixture *f, const struct shape *shape, const char *dt,
