@@ -26,47 +26,28 @@ static struct tarn_status *hdfs_put(void *self, struct tarn_op *op, const char *
 
 /* ---- creation, and whether it is to be trusted ---- */
 
-static struct tarn_status *replaces(struct tarn_hdfs *hdfs, const char *where)
-{
-    return tarn_status_new(
-        TARN_UNSUPPORTED_FEATURE,
-        "WebHDFS at %s renames onto a file that is there (tried in %s), so that "
-        "two writers could take the same snapshot; only HDFS' own rename is safe",
-        hdfs->settings.endpoints[0], where);
-}
-
 /* A gateway before something else might do as HDFS does in all but this. */
-static struct tarn_status *prove(struct tarn_hdfs *hdfs, struct tarn_op *op)
+static struct tarn_status *hdfs_probe(void *self, struct tarn_op *op)
 {
-    bool done = true;
+    bool done = false;
     char *one = NULL, *two = NULL;
+    struct tarn_hdfs *hdfs = self;
     struct tarn_slice body = tarn_slice_str("is rename without replacing what it says?");
     const char *path = tarn_hdfs__path(hdfs, op, ".tarn/probe");
     TARN_TRY(tarn_hdfs__create_draft(hdfs, op, path, body, &one));
     struct tarn_status *status = tarn_hdfs__create_draft(hdfs, op, path, body, &two);
     if (status == TARN_OK)
         status = tarn_hdfs__rename(hdfs, op, one, two, TARN_HDFS_KEEP, &done);
-    if (status == TARN_OK && done)
-        status = replaces(hdfs, path);
     tarn_hdfs__discard(hdfs, one);
     tarn_hdfs__discard(hdfs, two);
-    return status;
-}
-
-/* Once in the life of a store, before its first creation; those that come meanwhile wait. */
-static struct tarn_status *be_sure(struct tarn_hdfs *hdfs, struct tarn_op *op)
-{
-    struct tarn_status *status = TARN_OK;
-    if (atomic_load(&hdfs->proven))
+    TARN_TRY(status);
+    if (!done)
         return TARN_OK;
-    pthread_mutex_lock(&hdfs->proof);
-    if (!atomic_load(&hdfs->proven)) {
-        status = prove(hdfs, op);
-        if (status == TARN_OK)
-            atomic_store(&hdfs->proven, true);
-    }
-    pthread_mutex_unlock(&hdfs->proof);
-    return status;
+    return tarn_status_new(
+        TARN_CONFIG_INVALID,
+        "WebHDFS at %s renames onto a file that is there (tried in %s), so that "
+        "two writers could take the same snapshot; only HDFS' own rename is safe",
+        hdfs->settings.endpoints[0], path);
 }
 
 static struct tarn_status *hdfs_put_if_absent(void *self, struct tarn_op *op, const char *key,
@@ -75,7 +56,6 @@ static struct tarn_status *hdfs_put_if_absent(void *self, struct tarn_op *op, co
     bool found;
     struct tarn_hdfs_status status = {0};
     *created = false;
-    TARN_TRY(be_sure(self, op));
     TARN_TRY(tarn_hdfs__put(self, op, key, body, TARN_HDFS_KEEP, created));
     if (*created)
         return TARN_OK;
@@ -144,19 +124,20 @@ static void hdfs_close(void *self)
     tarn_hdfs__settings_fini(&hdfs->settings);
     free(hdfs->token);
     pthread_mutex_destroy(&hdfs->mutex);
-    pthread_mutex_destroy(&hdfs->proof);
     free(hdfs);
 }
 
 static const struct tarn_store_ops hdfs_ops = {
     .scheme = "hdfs",
     .remote = true,
+    .probe = hdfs_probe,
     .get = tarn_hdfs__get,
     .stat = hdfs_stat,
     .put = hdfs_put,
     .put_many = tarn_hdfs__put_many,
     .put_if_absent = hdfs_put_if_absent,
     .remove = hdfs_remove,
+    .remove_many = tarn_hdfs__remove_many,
     .list = tarn_hdfs__list,
     .move_folder = hdfs_move_folder,
     .prune = tarn_hdfs__prune,
@@ -194,7 +175,6 @@ struct tarn_status *tarn_store__hdfs_open(const struct tarn_conf *conf, const ch
 {
     struct tarn_hdfs *hdfs = tarn_calloc(1, sizeof *hdfs);
     pthread_mutex_init(&hdfs->mutex, NULL);
-    pthread_mutex_init(&hdfs->proof, NULL);
     struct tarn_hdfs_settings *settings = &hdfs->settings;
     struct tarn_status *status = tarn_hdfs__settings_read(conf, uri, settings);
     if (status == TARN_OK) {

@@ -8,7 +8,7 @@
  * Protocol  Creation is CREATE under a hidden name that is new each time, ".<name>.<uuid>.tmp", then RENAME with
  *           renameoptions=NONE: HDFS' rename2, which fails where anything has the new name. (The older rename,
  *           without options, answers false there, and moves *into* a folder.) The NameNode takes one
- *           rename at a time, so one racer wins; the first creation proves that this one does so.
+ *           rename at a time, so one racer wins; the probe shows that this one does so.
  * Doubt     A hidden name is given once, and only its own rename takes it away. So when an answer was lost, the
  *           hidden file tells: gone, it has been renamed; there, it has not, and may be tried again.
  * Durable   when the write pipeline has acknowledged (dfs.namenode.replication.min replicas), the file is closed
@@ -96,8 +96,6 @@ struct tarn_hdfs {
     pthread_mutex_t mutex; /* guards the token */
     char *token;           /* of the file, or NULL */
     int64_t token_mtime_ns;
-    pthread_mutex_t proof; /* held by the one who is at it */
-    atomic_bool proven;    /* rename doesn't replace */
 };
 
 struct tarn_hdfs_request {
@@ -154,6 +152,8 @@ TARN_MUST struct tarn_status *tarn_hdfs__put(struct tarn_hdfs *hdfs, struct tarn
 
 struct tarn_status *tarn_hdfs__put_many(void *self, struct tarn_op *op,
                                         const struct tarn_new_object *objects, size_t count);
+struct tarn_status *tarn_hdfs__remove_many(void *self, struct tarn_op *op, const char *const *keys,
+                                           size_t count);
 struct tarn_status *tarn_hdfs__create(void *self, struct tarn_op *op, const char *key,
                                       void **writer);
 struct tarn_status *tarn_hdfs__append(void *writer, struct tarn_op *op, struct tarn_slice bytes);

@@ -224,7 +224,8 @@ static struct tarn_status *put_new(struct tarn_hdfs *hdfs, struct tarn_op *op,
 struct batch {
     struct tarn_hdfs *hdfs;
     const struct tarn_op *op;
-    const struct tarn_new_object *objects;
+    const struct tarn_new_object *objects; /* to be put */
+    const char *const *keys;               /* or to be removed */
     size_t count;
     atomic_size_t next;
     atomic_bool failed;
@@ -236,7 +237,20 @@ struct lane {
     struct tarn_status *status; /* owned: the first failure */
 };
 
-/* Takes objects until there is none left, or one has failed. */
+static struct tarn_status *do_one(const struct batch *batch, size_t i)
+{
+    struct tarn_op op;
+    tarn_op_init_child(&op, batch->op);
+    struct tarn_status *status =
+        batch->objects != NULL
+            ? put_new(batch->hdfs, &op, &batch->objects[i])
+            : tarn_hdfs__delete(batch->hdfs, &op,
+                                tarn_hdfs__path(batch->hdfs, &op, batch->keys[i]));
+    tarn_op_fini(&op);
+    return status;
+}
+
+/* Takes one after the other until there is none left, or one has failed. */
 static void *run_lane(void *arg)
 {
     struct lane *lane = arg;
@@ -245,26 +259,21 @@ static void *run_lane(void *arg)
         size_t i = atomic_fetch_add(&batch->next, 1);
         if (i >= batch->count)
             break;
-        struct tarn_op op;
-        tarn_op_init_child(&op, batch->op);
-        lane->status = put_new(batch->hdfs, &op, &batch->objects[i]);
-        tarn_op_fini(&op);
+        lane->status = do_one(batch, i);
     }
     if (lane->status != TARN_OK)
         atomic_store(&batch->failed, true);
     return NULL;
 }
 
-struct tarn_status *tarn_hdfs__put_many(void *self, struct tarn_op *op,
-                                        const struct tarn_new_object *objects, size_t count)
+static struct tarn_status *run_batch(struct batch *batch)
 {
     struct lane lanes[LANES_MAX] = {0};
-    struct batch batch = {.hdfs = self, .op = op, .objects = objects, .count = count};
-    size_t lane_count = TARN_MIN(count, LANES_MAX), started = 1;
-    if (count == 0)
+    size_t lane_count = TARN_MIN(batch->count, LANES_MAX), started = 1;
+    if (batch->count == 0)
         return TARN_OK;
     for (size_t i = 0; i < lane_count; i++)
-        lanes[i].batch = &batch;
+        lanes[i].batch = batch;
     while (started < lane_count &&
            pthread_create(&lanes[started].thread, NULL, run_lane, &lanes[started]) == 0)
         started++;
@@ -278,6 +287,20 @@ struct tarn_status *tarn_hdfs__put_many(void *self, struct tarn_op *op,
             tarn_status_free(lanes[i].status);
     }
     return first;
+}
+
+struct tarn_status *tarn_hdfs__put_many(void *self, struct tarn_op *op,
+                                        const struct tarn_new_object *objects, size_t count)
+{
+    struct batch batch = {.hdfs = self, .op = op, .objects = objects, .count = count};
+    return run_batch(&batch);
+}
+
+struct tarn_status *tarn_hdfs__remove_many(void *self, struct tarn_op *op, const char *const *keys,
+                                           size_t count)
+{
+    struct batch batch = {.hdfs = self, .op = op, .keys = keys, .count = count};
+    return run_batch(&batch);
 }
 
 /* --- writers --- */

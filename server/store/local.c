@@ -279,6 +279,7 @@ static const struct tarn_store_ops local_ops = {
     .put_many = tarn_store__local_put_many,
     .put_if_absent = local_put_if_absent,
     .remove = local_remove,
+    .remove_many = tarn_store__local_remove_many,
     .list = tarn_store__local_list,
     .move_folder = local_move_folder,
     .prune = tarn_store__local_prune,

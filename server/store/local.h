@@ -95,6 +95,9 @@ TARN_MUST struct tarn_status *tarn_store__local_put_many(void *self, struct tarn
                                                          const struct tarn_new_object *objects,
                                                          size_t count);
 
+TARN_MUST struct tarn_status *tarn_store__local_remove_many(void *self, struct tarn_op *op,
+                                                            const char *const *keys, size_t count);
+
 /* Walking folders: the driver's list and prune. */
 TARN_MUST struct tarn_status *tarn_store__local_list(void *self, struct tarn_op *op,
                                                      const char *prefix, bool recursive,

@@ -1,7 +1,7 @@
 /*
- * put_many of the local driver: all files are written and named, then all are synced side by side with
+ * Many at once in the local driver. put_many: all files are written and named, then all are synced side by side with
  * their folders, for the time of one sync. That the names are there before the bytes are durable
- * harms nobody, since nothing refers to them until put_many has returned.
+ * harms nobody, since nothing refers to them until put_many has returned. remove_many: a sync a folder.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -114,6 +114,86 @@ struct tarn_status *tarn_store__local_put_many(void *self, struct tarn_op *op,
     for (size_t done = 0; done < count;) {
         size_t n = TARN_MIN(count - done, BATCH_COUNT_MAX);
         TARN_TRY(put_batch(self, op, objects + done, n));
+        done += n;
+    }
+    return TARN_OK;
+}
+
+/* ---- remove_many ---- */
+
+struct removal {
+    struct local *local; /* borrowed */
+    int folders[BATCH_COUNT_MAX];
+    const char *keys[BATCH_COUNT_MAX]; /* one that lay in it, for messages */
+    size_t count;
+};
+
+static void removal_fini(struct removal *removal)
+{
+    for (size_t i = 0; i < removal->count; i++)
+        close(removal->folders[i]);
+}
+
+static struct tarn_status *remove_one(struct removal *removal, const char *key)
+{
+    const char *name;
+    TARN_OWN(tarn_store__close_drop) int folder = -1;
+    struct tarn_status *status =
+        tarn_store__local_open_parent(removal->local, key, false, &folder, &name);
+    if (tarn_status_reason(status) == TARN_OBJECT_NOT_FOUND) {
+        tarn_status_free(status);
+        return TARN_OK;
+    }
+    TARN_TRY(status);
+    if (unlinkat(folder, name, 0) != 0)
+        return tarn_store__local_is_absent(errno) || errno == EISDIR
+                   ? TARN_OK
+                   : tarn_store__local_error(errno, "delete", key);
+    if (removal->count > 0 && is_same_folder(folder, removal->folders[removal->count - 1]))
+        return TARN_OK;
+    removal->keys[removal->count] = key;
+    removal->folders[removal->count++] = folder;
+    folder = -1;
+    return TARN_OK;
+}
+
+static struct tarn_status *sync_folders(struct removal *removal)
+{
+    int errors[BATCH_COUNT_MAX];
+    struct tarn_status *first = TARN_OK;
+    tarn_store__sync_all(removal->local->crew, removal->folders, errors, removal->count);
+    for (size_t i = 0; i < removal->count; i++) {
+        struct tarn_status *status =
+            tarn_store__folder_synced(removal->local, errors[i], removal->keys[i]);
+        if (first == TARN_OK)
+            first = status;
+        else
+            tarn_status_free(status);
+    }
+    return first;
+}
+
+/* What was deleted before one that could not be is made durable all the same. */
+static struct tarn_status *remove_batch(struct local *local, const char *const *keys, size_t count)
+{
+    TARN_OWN(removal_fini) struct removal removal = {.local = local};
+    struct tarn_status *status = tarn_store__local_writable(local, keys[0]);
+    for (size_t i = 0; i < count && status == TARN_OK; i++)
+        status = remove_one(&removal, keys[i]);
+    struct tarn_status *synced = sync_folders(&removal);
+    if (status == TARN_OK)
+        return synced;
+    tarn_status_free(synced);
+    return status;
+}
+
+struct tarn_status *tarn_store__local_remove_many(void *self, struct tarn_op *op,
+                                                  const char *const *keys, size_t count)
+{
+    for (size_t done = 0; done < count;) {
+        size_t n = TARN_MIN(count - done, BATCH_COUNT_MAX);
+        TARN_TRY(tarn_op_check(op));
+        TARN_TRY(remove_batch(self, keys + done, n));
         done += n;
     }
     return TARN_OK;

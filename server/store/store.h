@@ -108,8 +108,8 @@ struct tarn_store_ops {
  * into the environment too, for workers that this process starts. Once, before there are threads; without
  * it the defaults hold. */
 void tarn_store_configure(const struct tarn_conf *conf);
-/* Opens by URI: "file:///abs/path" (created if absent; also Hadoop's "file:/abs/path"), "memory:" or
- * "s3://bucket/prefix" (also "s3a:"). UNIMPLEMENTED for hdfs. With TARN_STORE_FAULTS in the environment: a faulty one
+/* Opens by URI: "file:///abs/path" (created if absent; also Hadoop's "file:/abs/path"), "memory:",
+ * "s3://bucket/prefix" (also "s3a:") or "hdfs://host:port/path". With TARN_STORE_FAULTS in the environment: a faulty one
  * around it. */
 TARN_MUST struct tarn_status *tarn_store_open(const char *uri, struct tarn_store **out);
 /* What open would say of the URI alone, without touching anything. */

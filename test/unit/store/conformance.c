@@ -375,6 +375,25 @@ void conformance_remove_of_nothing_is_fine(struct tarn_test *t, struct tarn_stor
     expect_str(listed(t, store, "", true), "");
 }
 
+void conformance_remove_many_removes_all(struct tarn_test *t, struct tarn_store *store)
+{
+    enum { COUNT = 70 };
+    const char *keys[COUNT + 2];
+    expect_ok(tarn_store_remove_many(store, t->op, NULL, 0));
+    put(t, store, "t/kept", "x");
+    put(t, store, "t/f/g", "x");
+    for (int i = 0; i < COUNT; i++) {
+        keys[i] = tarn_arena_printf(t->arena, "t/%d/f-%d", i % 3, i);
+        put(t, store, keys[i], "x");
+    }
+    keys[COUNT] = "no/such";
+    keys[COUNT + 1] = "t/kept/below";
+    expect_ok(tarn_store_remove_many(store, t->op, keys, COUNT + 2));
+    expect_str(listed(t, store, "", true), "t/f/g 1 t/kept 1");
+    keys[0] = "..";
+    expect_status(tarn_store_remove_many(store, t->op, keys, 1), TARN_PATH_INVALID, "..");
+}
+
 void conformance_list_is_in_order_of_key(struct tarn_test *t, struct tarn_store *store)
 {
     put(t, store, "d/b/2", "22");

@@ -35,6 +35,7 @@
     X(read_at_is_bounded_by_the_object)                                                            \
     X(an_open_reader_outlives_removal)                                                             \
     X(remove_of_nothing_is_fine)                                                                   \
+    X(remove_many_removes_all)                                                                     \
     X(list_is_in_order_of_key)                                                                     \
     X(list_shows_hidden_names)                                                                     \
     X(list_of_nothing_is_empty)                                                                    \

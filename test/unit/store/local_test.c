@@ -167,6 +167,21 @@ TARN_TEST(local, put_many_syncs_each_file_and_folder_side_by_side)
     expect_true(took < 5 * SLOW_MS); /* one in truth; in a row it would be 14 */
 }
 
+TARN_TEST(local, remove_many_syncs_each_folder_once)
+{
+    static const char *const keys[] = {"a/1", "a/2", "a/3", "b/1", "b/2", "no/1"};
+    TARN_OWN(tarn_store_drop) struct tarn_store *store = open_store(tarn_test_dir(t));
+    for (int i = 0; i < 5; i++)
+        expect_ok(tarn_store_put(store, t->op, keys[i], S("x")));
+    fsync_count = 0;
+    expect_ok(tarn_store_remove_many(store, t->op, keys, TARN_COUNT_OF(keys)));
+    expect_int(fsync_count, 2);
+    expect_ok(tarn_store_put(store, t->op, keys[0], S("x")));
+    fsync_fails_at = 1;
+    expect_status(tarn_store_remove_many(store, t->op, keys, 1), TARN_IO_ERROR, "sync the folder");
+    expect_status(tarn_store_remove_many(store, t->op, keys, 1), TARN_IO_ERROR, "sync of a folder");
+}
+
 /* Each sync in turn: nothing that was named stays, and no later success is taken for its. */
 TARN_TEST(local, put_many_takes_back_what_could_not_be_synced)
 {
