@@ -62,17 +62,18 @@ class Peer:
 
 
 class Java(Peer):
-    def __init__(self, lab, warehouse):
-        super().__init__(lab, warehouse, ["bash", os.path.join(ROOT, "test/interop/java/run.sh"), warehouse])
+    def __init__(self, lab, warehouse, *options):
+        """options: of the catalog, "k=v"."""
+        super().__init__(lab, warehouse, ["bash", os.path.join(ROOT, "test/interop/java/run.sh"), warehouse, *options])
 
 
 class Python(Peer):
     engine = "native"
 
-    def __init__(self, lab, warehouse):
+    def __init__(self, lab, warehouse, *options):
         python = os.path.join(os.environ.get("ENGINES", os.path.join(LAB, "engines")), "venv/bin/python")
         super().__init__(lab, warehouse, [python, os.path.join(ROOT, "test/interop/py/peer.py"), warehouse,
-                                          os.path.join(SHARED, "interop")])
+                                          os.path.join(SHARED, "interop"), *options])
 
     def dump_words(self):
         return (self.engine,)

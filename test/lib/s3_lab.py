@@ -49,8 +49,9 @@ class Real:
         self.env = {**os.environ, "LAB": LAB, "LAB_STATE": lab.path("services"), "S3_BACKEND": backend, "S3_PORT": str(port), "S3_KEY": ACCESS, "S3_SECRET": SECRET}
         self.log = lab.path(f"s3-{backend}.log")
         self.endpoint = f"http://127.0.0.1:{port}"
-        lab.peers.append(self)
         self.run("start")
+        self.up = True
+        lab.peers.append(self)
 
     def run(self, word):
         with open(self.log, "ab") as log:
@@ -60,7 +61,9 @@ class Real:
                 raise Failed(f"s3.sh {word}: status {status}: {log.read()[-1000:]}")
 
     def close(self):
-        self.run("wipe")
+        if self.up:
+            self.up = False
+            self.run("wipe")
 
 
 class S3Daemon(Daemon):

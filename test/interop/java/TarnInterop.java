@@ -68,7 +68,8 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * Paimon's own Java library over a file-system warehouse, told what to do line by line, since a JVM costs seconds:
+ * Paimon's own Java library over a file-system warehouse (WAREHOUSE [k=v]..., options of the catalog), told what to do line
+ * by line, since a JVM costs seconds:
  *
  *   create  DB.TABLE SCHEMA.json             a schema as Paimon's Schema class reads it
  *   write   DB.TABLE ROWS.jsonl [k=v]...     one commit; member "rowkind" (+I, -U, +U, -D) is the row's kind
@@ -97,6 +98,9 @@ public class TarnInterop {
         Options o = new Options();
         o.set("warehouse", a[0].contains("://") ? a[0] : "file://" + a[0]);
         o.set("cache-enabled", "false"); // others write here, too
+        for (int i = 1; i < a.length; i++) {
+            o.set(a[i].substring(0, a[i].indexOf('=')), a[i].substring(a[i].indexOf('=') + 1));
+        }
         catalog = CatalogFactory.createCatalog(CatalogContext.create(o));
         BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
         for (String line = in.readLine(); line != null; line = in.readLine()) {

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# run.sh WAREHOUSE: TarnInterop over WAREHOUSE, a folder or URI; commands on standard input, see the head of TarnInterop.java.
+# run.sh WAREHOUSE [k=v]...: TarnInterop over WAREHOUSE, a folder or URI; commands on standard input, see the head of TarnInterop.java.
 # Compiled once for each text and class path into $LAB/classes. Not a test of its own.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)

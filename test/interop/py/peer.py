@@ -1,4 +1,4 @@
-"""pypaimon over a warehouse folder, told what to do line by line; for test/lib/peers.py, in the engines' venv.
+"""pypaimon over a warehouse, told what to do line by line; for test/lib/peers.py, in the engines' venv.
 
   create DB.TABLE SCHEMA.json              a schema as Paimon writes it
   write  DB.TABLE ROWS.jsonl               one commit
@@ -6,7 +6,7 @@
   file   SCHEMA.json ROWS.jsonl OUT        the rows as OUT.parquet or OUT.arrow (IPC stream) or OUT.feather (IPC file)
   columns FILE                             names of a Parquet file's columns, and its row count
 
-Answers: "ok NUMBER" or "error WHAT". peer.py WAREHOUSE SHARED-INTEROP-FOLDER
+Answers: "ok NUMBER" or "error WHAT". peer.py WAREHOUSE SHARED-INTEROP-FOLDER [k=v]...: a folder or URI, options of the catalog
 """
 import base64
 import decimal
@@ -17,7 +17,7 @@ import traceback
 
 warehouse, interop = sys.argv[1:3]
 sys.path.insert(0, interop)
-os.environ["PAIMON_CATALOG_OPTIONS"] = "warehouse=file://" + warehouse
+os.environ["PAIMON_CATALOG_OPTIONS"] = "\n".join(["warehouse=" + (warehouse if "://" in warehouse else "file://" + warehouse), *sys.argv[3:]])
 
 import pyarrow as pa  # noqa: E402
 import pyarrow.ipc  # noqa: E402
