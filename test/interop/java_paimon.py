@@ -246,6 +246,30 @@ def many_files():
     check(len(files) >= 4 and all(f["level"] > 0 for f in files), f"{len(files)} files, all above level 0")
 
 
+def merged_manifests():
+    """More snapshots than manifests: what was merged beside the commits, with and without deletes, is read by Java at every
+    snapshot; Java merges on top of it, and Tarn reads that."""
+    rows = [{"id": i % 50, "part": i % 3, "v": f"{i * 2654435761 % 4294967296:x}"} for i in range(200)]
+    commits = [add(rows[i * 4: i * 4 + 8]) for i in range(40)]
+    shape = Shape("merged", {"id": "INT", "part": "INT", "v": "STRING"}, commits, pk=["id", "part"], part=["part"], bucket=1,
+                  manifest__merge_min_count=5, manifest__target_file_size="6 kb", manifest__full_compaction_threshold_size="30 kb")
+    table = "t.merged"
+    tarn.tarn("table", "create", table, *shape.create_words())
+    states, seen = shape.states(), []
+    for i, commit in enumerate(commits):
+        seen.append((load(table, shape, commit, "jsonl"), states[i]))
+        if i % 7 == 6:
+            tarn.tarn("compact", table, "--full", "--wait")
+            seen.append((tarn.json("snapshots", table)[-1]["id"], states[i]))
+    last = tarn.json("snapshots", table)[-1]["id"]
+    manifests = [n for n in os.listdir(os.path.join(tarn.folder(table), "manifest")) if not n.startswith("manifest-list")]
+    check(len(manifests) > last + 5, f"{len(manifests)} manifests of {last} snapshots: some are merged ones")
+    history(table, shape, [n for n, _ in seen], [s for _, s in seen])
+    java_writes(table, shape, commits[:2])
+    longer = Shape(shape.name, shape.columns, commits + commits[:2], shape.pk, shape.part)
+    all_see(table, shape, longer.states()[-1], "after commits of java")
+
+
 def evolved_by_java():
     """Options that Java alters are seen and obeyed."""
     shape = Shape("opt", {"k": "INT", "v": "STRING"}, [add([{"k": 1, "v": "a"}])], pk=["k"], bucket=1)
@@ -380,6 +404,7 @@ def main():
     lab.run("java rolls back", rolled_back)
     lab.run("java expires snapshots", expired_by_java)
     lab.run("files that roll", many_files)
+    lab.run("manifests merged beside commits", merged_manifests)
     lab.run("java alters options", evolved_by_java)
     lab.run("java drops and makes again", dropped_by_java)
     for name in ("ap_all", "ap_bucket", "pk_all", "pk_part1", "pk_part4"):
