@@ -35,27 +35,33 @@ static void announce_landed(struct pipeline *p)
 
 /* --- ends that are no snapshot --- */
 
-/* Nobody may be to blame but one: then each goes alone, and the others land. */
-static void fail(struct tarn_group *group, struct tarn_status *consumed)
+/* Whose answer says something about the request, and not about the store or the caller. */
+static bool is_refusal(const struct tarn_status *s)
 {
-    switch (tarn_status_code(consumed)) {
+    switch (tarn_status_code(s)) {
     case TARN_CODE_INVALID_ARGUMENT:
     case TARN_CODE_FAILED_PRECONDITION:
     case TARN_CODE_ABORTED:
-        if (group->count > 1) {
-            for (size_t i = 0; i < group->count; i++)
-                group->members[i]->alone = true;
-            tarn_status_free(consumed);
-            tarn_table__requeue(group);
-            break;
-        }
-        tarn_table__refused(&group->op, group->table, group->members[0]->request, consumed);
-        tarn_table__answer_all(group, consumed);
-        break;
+        return true;
     default:
+        return false;
+    }
+}
+
+/* Nobody may be to blame but one: then each goes alone, and the others land. Nothing is left when they are told. */
+static void fail(struct tarn_group *group, struct tarn_status *consumed)
+{
+    tarn_table__unprepare(group);
+    if (group->count > 1 && is_refusal(consumed)) {
+        for (size_t i = 0; i < group->count; i++)
+            group->members[i]->alone = true;
+        tarn_status_free(consumed);
+        tarn_table__requeue(group);
+    } else {
+        if (group->count == 1)
+            tarn_table__refused(&group->op, group->table, group->members[0]->request, consumed);
         tarn_table__answer_all(group, consumed);
     }
-    tarn_table__unprepare(group);
     tarn_table__group_free(group);
 }
 

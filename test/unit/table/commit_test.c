@@ -140,7 +140,7 @@ TARN_TEST(commit, adopts_a_foreign_snapshot_and_goes_on_top_of_it)
                                b = add(&f, "b", 0, 2, 3);
     int64_t id;
     expect_ok(fixture_append(&f, "u", 1, &a, 1, &id));
-    f.env.foreign_check_ms = 3600000; /* nobody looks: the put meets it */
+    fixture_look_no_more(&f); /* nobody looks: the put meets it */
     expect_int(fixture_foreign(&f, "stranger", &x, 1), 2);
     expect_ok(fixture_append(&f, "u", 2, &b, 1, &id));
     expect_int(id, 3);

@@ -2,6 +2,8 @@
 
 #include <stdio.h>
 
+#include "table/internal.h"
+
 static const char schema_json[] =
     "{\"version\":3,\"id\":0,\"fields\":[{\"id\":0,\"name\":\"id\",\"type\":\"BIGINT NOT NULL\"},"
     "{\"id\":1,\"name\":\"v\",\"type\":\"STRING\"}],\"highestFieldId\":1,\"partitionKeys\":[],"
@@ -57,6 +59,17 @@ void fixture_restart(struct fixture *f, bool drop_state)
     if (drop_state)
         f->state_dir = tarn_arena_printf(f->t->arena, "%s/state", tarn_test_dir(f->t));
     open_all(f);
+}
+
+static void look_no_more(void *arg)
+{
+    struct fixture *f = arg;
+    f->env.foreign_check_ms = 3600000;
+}
+
+void fixture_look_no_more(struct fixture *f)
+{
+    tarn_mailbox_call(f->table->mailbox, look_no_more, f); /* where it is read */
 }
 
 void fixture_fini(struct fixture *f)

@@ -66,7 +66,7 @@ TARN_TEST(pipeline, looks_at_the_ground_beside_the_writes_of_a_remote_store)
     struct tarn_manifest_entry a = add(&f, "a"), b = add(&f, "b");
     int64_t id;
     expect_ok(fixture_append(&f, "s", 1, &a, 1, &id));
-    f.env.foreign_check_ms = 3600000;
+    fixture_look_no_more(&f);
     rule(&f, "get", "snapshot/snapshot-1", TARN_FAULT_DELAY, 0, 0, 150);
     rule(&f, "puts", "/", TARN_FAULT_DELAY, 0, 0, 150);
     int64_t begun = tarn_clock_mono_ms();
@@ -259,7 +259,7 @@ TARN_TEST(pipeline, adopts_a_foreign_snapshot_between_its_puts_and_judges_again)
 {
     TARN_OWN(fixture_fini) struct fixture f;
     fixture_init(&f, t);
-    f.env.foreign_check_ms = 3600000;
+    fixture_look_no_more(&f);
     struct crowd c;
     crowd_init(&c, &f);
     rule(&f, "put_if_absent", "snapshot/", TARN_FAULT_DELAY, 1, 0, 150);
@@ -281,7 +281,7 @@ TARN_TEST(pipeline, gives_up_after_so_many_foreign_snapshots)
 {
     TARN_OWN(fixture_fini) struct fixture f;
     fixture_init(&f, t);
-    f.env.foreign_check_ms = 3600000;
+    fixture_look_no_more(&f);
     f.env.commit_retries = 0;
     struct tarn_manifest_entry a = add(&f, "a"), x = add(&f, "x");
     int64_t id;
@@ -297,7 +297,7 @@ TARN_TEST(pipeline, never_puts_back_what_was_rolled_back_below_it)
     fixture_init(&f, t);
     struct tarn_manifest_entry a = add(&f, "a"), b = add(&f, "b"), d = add(&f, "d");
     int64_t id;
-    f.env.foreign_check_ms = 3600000; /* nobody looks: the put meets it */
+    fixture_look_no_more(&f); /* nobody looks: the put meets it */
     expect_ok(fixture_append(&f, "s", 1, &a, 1, &id));
     expect_ok(fixture_append(&f, "s", 2, &b, 1, &id));
     expect_ok(tarn_store_put(f.inner, t->op, "db.db/t/snapshot/LATEST", tarn_slice_str("1")));
@@ -314,7 +314,7 @@ TARN_TEST(pipeline, never_puts_on_top_of_another_snapshot_of_the_same_id)
     struct tarn_manifest_entry a = add(&f, "a"), b = add(&f, "b"), d = add(&f, "d"),
                                x = add(&f, "x");
     int64_t id;
-    f.env.foreign_check_ms = 3600000;
+    fixture_look_no_more(&f);
     expect_ok(fixture_append(&f, "s", 1, &a, 1, &id));
     expect_ok(fixture_append(&f, "s", 2, &b, 1, &id));
     expect_ok(tarn_store_remove(f.inner, t->op, "db.db/t/snapshot/snapshot-2"));
@@ -371,7 +371,7 @@ static void two_snapshots(struct fixture *f)
     int64_t id;
     expect_ok(fixture_append(f, "s", 1, &a, 1, &id));
     expect_ok(fixture_append(f, "s", 2, &b, 1, &id));
-    f->env.foreign_check_ms = 3600000;
+    fixture_look_no_more(f);
 }
 
 static void remove_snapshot(struct fixture *f, int64_t id)
@@ -467,7 +467,7 @@ TARN_TEST(pipeline, notices_a_schema_of_another_writer)
     struct tarn_manifest_entry a = add(&f, "a"), b = add(&f, "b");
     int64_t id;
     expect_ok(fixture_append(&f, "s", 1, &a, 1, &id));
-    f.env.foreign_check_ms = 3600000;
+    fixture_look_no_more(&f);
     TARN_OWN(tarn_buf_drop) struct tarn_buf schema = {0};
     expect_ok(tarn_store_get(f.inner, t->op, "db.db/t/schema/schema-0", &schema));
     char *one = strstr((char *)(uintptr_t)tarn_buf_cstr(&schema), "\"id\":0");

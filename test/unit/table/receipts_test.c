@@ -353,7 +353,7 @@ TARN_TEST(receipts, of_what_others_committed_and_expired_meanwhile_are_not_known
     TARN_OWN(fixture_fini) struct fixture f;
     fixture_init(&f, t);
     append(&f, "s", 1, "a");
-    f.env.foreign_check_ms = 3600000; /* nobody looks */
+    fixture_look_no_more(&f); /* nobody looks */
     struct tarn_manifest_entry x = fixture_entry(&f, TARN_ENTRY_ADD, "x", 0, 0, 1, 2, 0);
     for (int i = 0; i < 4; i++) {
         x.file.name = tarn_slice_str(tarn_arena_printf(t->arena, "x%d", i));

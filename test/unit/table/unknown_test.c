@@ -273,7 +273,7 @@ TARN_TEST(restarted, daemon_meets_the_late_put_with_the_same_commit_sent_again)
     TARN_OWN(fixture_fini) struct fixture f;
     struct crowd c;
     start(&c, &f, t);
-    f.env.foreign_check_ms = 3600000;
+    fixture_look_no_more(&f);
     lose_a_put(&c, "s", 7, "a");
     fixture_restart(&f, true);
     tarn_store_faulty_land(f.store);
@@ -301,6 +301,11 @@ TARN_TEST(restarted, daemon_fills_no_slot_once_it_has_put_a_snapshot)
 
 /* --- merged manifests --- */
 
+static void wait_for_merge(void *table)
+{
+    tarn_table__merge_wait(table);
+}
+
 TARN_TEST(unknown, attempt_that_names_merged_manifests_keeps_them)
 {
     TARN_OWN(fixture_fini) struct fixture f;
@@ -313,7 +318,7 @@ TARN_TEST(unknown, attempt_that_names_merged_manifests_keeps_them)
         struct tarn_manifest_entry a =
             fixture_entry(&f, TARN_ENTRY_ADD, tarn_arena_printf(t->arena, "a%d", i), 0, 0, 1, 2, 0);
         expect_ok(fixture_append(&f, "s", i, &a, 1, &id));
-        tarn_table__merge_wait(f.table);
+        tarn_mailbox_call(f.table->mailbox, wait_for_merge, f.table);
     }
     lose_a_put(&c, "s", 9, "b");
     fixture_restart(&f,
