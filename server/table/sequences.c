@@ -2,8 +2,8 @@
 
 /*
  * Do new files of a bucket start above the sequence numbers that are there? Where they don't, two writers were open on
- * the bucket at once, and which version of a key wins is not the order of their commits (docs/architecture.md, "Two
- * writers, one bucket"). The largest number of a bucket is read from the index once and kept while it can be.
+ * the bucket at once: each counts on from what it held when it opened it, and which version of a key wins is not the
+ * order of their commits. The largest number of a bucket is read from the index once and kept while it can be.
  */
 
 #define SCRATCH_SIZE_MAX (1 << 20)

@@ -252,3 +252,76 @@ TARN_TEST(options, statistics_by_column)
     tarn_options_stats_mode(&o, &s, 0, &mode, &length);
     expect_int(length, 128);
 }
+
+/* --- commits of files that others wrote --- */
+
+TARN_TEST(options, commits_are_refused_only_where_the_committer_lacks_something)
+{
+    static const char *const fine[][2] = {
+        {"merge-engine", "partial-update"},
+        {"merge-engine", "an engine of tomorrow"},
+        {"changelog-producer", "lookup"},
+        {"deletion-vectors.enabled", "true"},
+        {"sequence.snapshot-ordering", "true"},
+        {"write.sequence-number-init-mode", "snapshot"},
+        {"row-tracking.enabled", "true"},
+        {"row-tracking.partition-group-on-commit", "false"},
+        {"pk-clustering-override", "true"},
+        {"file.format", "orc"},
+        {"bucket", "-2"},
+        {"bucket", "-1"},
+        {"fields.v.aggregate-function", "sum"},
+        {"record-level.expire-time", "1 d"},
+        {"scan.fallback-branch", "b"},
+    };
+    static const char *const refused[][2] = {
+        {"data-evolution.enabled", "true"},
+        {"chain-table.enabled", "true"},
+        {"pk-btree.index.columns", "v"},
+        {"type", "object-table"},
+        {"blob-field", "v"},
+        {"sequence.of-tomorrow", "x"},
+        {"row-tracking.of-tomorrow", "x"},
+        {"write.sequence-number-init-mode", "tomorrow"},
+    };
+    for (size_t i = 0; i < TARN_COUNT_OF(fine); i++) {
+        struct tarn_options o = with(t, fine[i][0], fine[i][1]);
+        expect_ok(tarn_options_check_commit(&o));
+    }
+    for (size_t i = 0; i < TARN_COUNT_OF(refused); i++) {
+        struct tarn_options o = with(t, refused[i][0], refused[i][1]);
+        expect_status(tarn_options_check_commit(&o), TARN_UNSUPPORTED_FEATURE, refused[i][0]);
+        expect_status(tarn_options_check_write(&o), TARN_UNSUPPORTED_FEATURE, refused[i][0]);
+    }
+    struct tarn_schema later = table(t, COLUMNS, "k", NULL, NULL);
+    later.version = 4;
+    struct tarn_options o = parse(t, &later);
+    expect_status(tarn_options_check_commit(&o), TARN_UNSUPPORTED_FEATURE, "schema version 4");
+    struct tarn_schema blob = table(t, "k INT NOT NULL, v STRING, s INT, b BLOB", "k", NULL, NULL);
+    o = parse(t, &blob);
+    expect_status(tarn_options_check_commit(&o), TARN_UNSUPPORTED_FEATURE, "column b BLOB");
+}
+
+TARN_TEST(options, that_the_committer_obeys)
+{
+    struct tarn_options o = with(t, "snapshot.num-retained.min", "3");
+    expect_true(o.overwrite_upgrade);
+    expect_int(o.last_safe_snapshot, -1);
+    expect_false(o.row_tracking);
+    expect_true(o.row_tracking_by_partition);
+    expect_false(o.deletion_vectors);
+    expect_false(o.pk_clustering);
+    expect_false(o.snapshot_ordering);
+    expect_false(o.sequence_init_from_snapshot);
+    o = with(t, "overwrite-upgrade", "false");
+    expect_false(o.overwrite_upgrade);
+    o = with(t, "commit.strict-mode.last-safe-snapshot", "17");
+    expect_int(o.last_safe_snapshot, 17);
+    o = with(t, "write.sequence-number-init-mode", "SNAPSHOT");
+    expect_true(o.sequence_init_from_snapshot);
+    o = with(t, "sequence.snapshot-ordering", "true");
+    expect_true(o.snapshot_ordering);
+    struct tarn_schema s =
+        table(t, COLUMNS, "k", "commit.strict-mode.last-safe-snapshot", "yesterday");
+    expect_status(tarn_options_parse(&s, t->arena, &o), TARN_SCHEMA_INVALID, "last-safe-snapshot");
+}

@@ -52,7 +52,7 @@ TARN_TEST(stamp, numbers_rows_on_from_the_last_snapshot)
     expect_int(files[0].file.max_sequence, 7);
 }
 
-/* docs/format.md 11.3 [V]: two files of one row: ids 0 and 1, nextRowId 2, sequence 1. */
+/* What Java 2.0.0 made of two files of one row: ids 0 and 1, nextRowId 2, sequence 1. */
 TARN_TEST(stamp, numbers_rows_as_java_does)
 {
     TARN_OWN(fixture_fini) struct fixture f;
