@@ -68,6 +68,7 @@ struct snap { /* one snapshot that was in the folder, from its creation to its r
     struct snap *parent; /* NULL: the first */
     struct files added, removed, live;
     bool told; /* somebody was told that it landed */
+    bool seen; /* the daemon surely knows of it: it planned or committed on it, or behind it */
 };
 
 /* --- requests and what was told --- */
@@ -111,14 +112,15 @@ struct life {
     bool dead;
     int64_t paused_until_ms;
     int users; /* calls that are in its table */
-    char folder[32];
+    char folder[168];
     struct tarn_store *store;
     struct tarn_exec *exec;
     struct tarn_state *state;
     struct tarn_table_env env;
     struct tarn_table *table; /* NULL: not open yet */
     int calls_left;           /* of the store, until it is killed; 0: it isn't */
-    int snapshot_puts;        /* under way */
+    int snapshot_puts;        /* under way, */
+    int64_t put_begun_ms;     /* since */
     int failures;             /* of opening, in calm */
 };
 
@@ -138,7 +140,6 @@ struct plan { /* what a run is made of; drawn from the seed */
     uint64_t seed;
     int clients, users, operations;
     bool remote;
-    bool real_state;
     bool faults, kills, foreign, rewrites /* roll-back, expiry */, pauses, lose_state, lying_lists;
     bool overwrites;
     int64_t foreign_check_ms;
@@ -162,14 +163,16 @@ struct world {
     int ghosts;        /* calls of dead lives that may still arrive */
     struct file **files;
     size_t file_count, file_capacity;
-    struct tarn_map *file_by_name;
+    struct tarn_map *file_by_name, *manifests;
     struct request **requests;
     size_t request_count, request_capacity;
     struct life *life; /* the present one; NULL: down */
     int life_count;
-    char left[32];             /* the folder that the last life left behind */
-    bool receipts_may_be_lost; /* the state was lost or came back old: "not known" may be told */
-    int64_t last_rewrite_ms;
+    char folder[128], left[160]; /* of all states; of the one that the last life left behind */
+    bool receipts_may_be_lost;   /* the state was lost or came back old: "not known" may be told */
+    bool history_has_gaps;       /* so it may where a snapshot was gone before the daemon saw it */
+    bool was_rolled_back;
+    int64_t last_rewrite_ms; /* -1: never */
     int clients_running, helpers_running;
     bool calm; /* no more faults: everything must succeed */
     struct tarn_buf trace;
@@ -192,6 +195,8 @@ struct snap *truth_find(int64_t id,
 /* Was it the newest at some moment from `from_ms`, to event `seq`? snap NULL: no snapshot at all. */
 bool truth_was_latest(const struct snap *snap, int64_t from_ms, int seq);
 bool truth_survives(const struct snap *snap, int seq); /* not rolled back or taken back by then */
+/* The daemon has shown that it knows the history up to this snapshot. */
+void truth_seen(struct snap *snap);
 /* Reads every snapshot in the folder again, as a stranger would. */
 void truth_check_folder(void);
 struct file *file_new(struct request *request, int part, int bucket, int level);
@@ -205,6 +210,7 @@ bool may_rewrite(void);            /* no put of a dead life or of the network is
 /* life.c */
 struct tarn_store *life_store_new(struct life *life, struct tarn_store *below);
 void life_start(const char *folder);
+bool life_may_die(const struct life *life);
 void life_kill(void);          /* at once; what it had under way may still arrive */
 void life_shut_down(void);     /* in order */
 struct life *life_enter(void); /* waits until one is open; NULL: the run is over */
@@ -221,8 +227,10 @@ void foreign_roll_back(void);
 void foreign_expire(void);
 
 /* run.c */
-/* Plays the seed and returns a hash of all that happened. Once a process: it leaves everything behind. */
-uint64_t run_seed(uint64_t seed, enum mutation mutation);
+void draw_faults(void); /* of the store, from now on */
+/* Plays the seed and returns a hash of all that happened. Once a process: it leaves everything behind.
+ * scratch: an empty folder for states of RocksDB; NULL: they are simulated. */
+uint64_t run_seed(uint64_t seed, enum mutation mutation, const char *scratch);
 #define HISTORY_BROKEN_EXIT 9
 
 #endif

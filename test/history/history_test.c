@@ -4,7 +4,8 @@
  * state (server/table/README.md, I1 to I7).
  *
  * Each seed is a run of its own in a child process (history.h says how). TARN_SEEDS: how many, TARN_FIRST: from
- * which on. TARN_HISTORY_LOGS: the folder for the traces of runs that broke.
+ * which on. TARN_HISTORY_LOGS: the folder for the traces of runs that broke. The state is simulated, but in each
+ * 16th seed (TARN_REAL_STATE_EACH) it is RocksDB's.
  */
 #include <signal.h>
 #include <stdlib.h>
@@ -16,7 +17,7 @@
 #include "history.h"
 #include "test/lib/test.h"
 
-#define RUN_SECONDS_MAX 120 /* of real time: a run takes a tenth of one */
+#define RUN_SECONDS_MAX 60 /* of real time: a run takes a tenth of one */
 #define CHILDREN_MAX 8
 
 struct outcome {
@@ -32,12 +33,19 @@ static uint64_t number_of(const char *variable, uint64_t otherwise)
     return text == NULL || text[0] == '\0' ? otherwise : strtoull(text, NULL, 10);
 }
 
-static void play(uint64_t seed, enum mutation mutation, struct outcome *out)
+/* Not what a handler may do, but the run is lost anyway. */
+static void on_alarm(int number)
+{
+    broken("it takes more than %d s", RUN_SECONDS_MAX);
+}
+
+static void play(uint64_t seed, enum mutation mutation, const char *scratch, struct outcome *out)
 {
     for (int i = 1; i < NSIG; i++)
         signal(i, SIG_DFL); /* the tests catch some */
+    signal(SIGALRM, on_alarm);
     alarm(RUN_SECONDS_MAX);
-    out->hash = run_seed(seed, mutation);
+    out->hash = run_seed(seed, mutation, scratch);
     out->snapshots = (int64_t)world->snap_count;
     out->requests = (int64_t)world->request_count;
     out->lives = world->life_count;
@@ -51,12 +59,12 @@ static void play(uint64_t seed, enum mutation mutation, struct outcome *out)
     _exit(0);
 }
 
-static pid_t start(uint64_t seed, enum mutation mutation, struct outcome *out)
+static pid_t start(uint64_t seed, enum mutation mutation, const char *scratch, struct outcome *out)
 {
     fflush(stdout);
     pid_t child = fork();
     if (child == 0)
-        play(seed, mutation, out);
+        play(seed, mutation, scratch, out);
     return child;
 }
 
@@ -95,7 +103,8 @@ static void count(struct tally *tally, uint64_t seed, int status, const struct o
 }
 
 /* Seeds first .. first + n - 1, as many at once as there are processors. */
-static struct tally run_seeds(uint64_t first, uint64_t n, enum mutation mutation, bool until_broken)
+static struct tally run_seeds(struct tarn_test *t, uint64_t first, uint64_t n,
+                              enum mutation mutation, bool until_broken, uint64_t real_state_each)
 {
     struct tally tally = {0};
     pid_t children[CHILDREN_MAX] = {0};
@@ -111,7 +120,8 @@ static struct tally run_seeds(uint64_t first, uint64_t n, enum mutation mutation
                 continue;
             memset(&outcomes[i], 0, sizeof outcomes[i]);
             seeds[i] = next++;
-            children[i] = start(seeds[i], mutation, &outcomes[i]);
+            bool real = real_state_each != 0 && seeds[i] % real_state_each == 0;
+            children[i] = start(seeds[i], mutation, real ? tarn_test_dir(t) : NULL, &outcomes[i]);
             running++;
         }
         int status;
@@ -130,7 +140,8 @@ static struct tally run_seeds(uint64_t first, uint64_t n, enum mutation mutation
 TARN_TEST(history, seeds)
 {
     uint64_t first = number_of("TARN_FIRST", 1), n = number_of("TARN_SEEDS", 40);
-    struct tally tally = run_seeds(first, n, MUTATION_NONE, false);
+    struct tally tally =
+        run_seeds(t, first, n, MUTATION_NONE, false, number_of("TARN_REAL_STATE_EACH", 16));
     const struct outcome *sum = &tally.sum;
     printf("%" PRIu64 " seeds from %" PRIu64 ": %" PRIu64 " broke; %" PRId64 " lives, %" PRId64
            " requests, %" PRId64 " snapshots (%" PRId64 " taken back)\n"
@@ -151,7 +162,7 @@ TARN_TEST(history, a_seed_reproduces_its_run)
         for (int i = 0; i < 2; i++) {
             int status;
             outcomes[i].hash = (uint64_t)i;
-            waitpid(start(seed, MUTATION_NONE, &outcomes[i]), &status, 0);
+            waitpid(start(seed, MUTATION_NONE, NULL, &outcomes[i]), &status, 0);
         }
         expect_uint(outcomes[0].hash, outcomes[1].hash);
     }
@@ -161,7 +172,7 @@ TARN_TEST(history, a_seed_reproduces_its_run)
 TARN_TEST(history, broken_stores_are_noticed)
 {
     for (enum mutation m = MUTATION_NONE + 1; m < MUTATION_COUNT; m++) {
-        struct tally tally = run_seeds(1, 40, m, true);
+        struct tally tally = run_seeds(t, 1, 40, m, true, 0);
         if (tally.failed == 0)
             expect_unreachable("40 runs over a store that is broken by %s went well",
                                mutation_name(m));

@@ -75,10 +75,18 @@ static bool arrives_late(void)
     return true;
 }
 
+/* Not while a claim is under way that was begun before the past was rewritten: only whoever began it can take it back. */
+bool life_may_die(const struct life *life)
+{
+    return sim_now_ms() >= world->hold_until_ms && world->floating_count == 0 &&
+           (life->snapshot_puts == 0 || life->put_begun_ms > world->last_rewrite_ms);
+}
+
 static void maybe_die(struct life *life)
 {
-    if (life->calls_left > 0 && --life->calls_left == 0 && !life->dead && world->life == life &&
-        sim_now_ms() >= world->hold_until_ms && world->floating_count == 0)
+    if (world->calm || life->calls_left == 0 || --life->calls_left > 0)
+        return;
+    if (!life->dead && world->life == life && life_may_die(life))
         life_kill();
 }
 
@@ -89,14 +97,14 @@ static struct tarn_status *go(struct life *life, bool writes, bool is_put)
     maybe_die(life);
     if (life->dead)
         return dead_status();
-    if (is_put)
+    if (is_put) {
         life->snapshot_puts++;
+        life->put_begun_ms = sim_now_ms();
+    }
     wait_ms(latency(is_put));
     /* Whoever rewrites the past needs time for it, and so do proofs that this life holds (I3). */
     while (is_put && !life->dead && sim_now_ms() < world->hold_until_ms)
-        wait_ms(world->hold_until_ms - sim_now_ms());
-    if (is_put)
-        life->snapshot_puts--;
+        wait_ms(100);
     return life->dead && !(writes && arrives_late()) ? dead_status() : TARN_OK;
 }
 
@@ -178,7 +186,11 @@ static struct tarn_status *put_snapshot(struct life_store *s, struct tarn_op *op
         *created = true;
         return tarn_store_remove(world->memory, op, key);
     }
-    struct tarn_status *status = tarn_store_put_if_absent(s->below, op, key, body, created);
+    /* One that was held up doesn't come a second time, minutes later: nobody could take that back. */
+    bool was_held_up = world->last_rewrite_ms >= 0 &&
+                       s->life->put_begun_ms <= world->last_rewrite_ms + HISTORY_CLAIM_AGE_MS + 200;
+    struct tarn_status *status =
+        tarn_store_put_if_absent(was_held_up ? world->truth : s->below, op, key, body, created);
     if (mutation == MUTATION_BOTH_CREATED && status == TARN_OK)
         *created = true;
     return status;
@@ -189,9 +201,12 @@ static struct tarn_status *life_put_if_absent(void *self, struct tarn_op *op, co
 {
     struct life_store *s = self;
     bool is_put = is_snapshot_key(key);
-    TARN_TRY(go(s->life, true, is_put));
-    return come_back(s->life, is_put ? put_snapshot(s, op, key, body, created)
-                                     : tarn_store_put_if_absent(s->below, op, key, body, created));
+    TARN_TRY(go(s->life, true, is_put)); /* a dead life's count is nobody's business */
+    struct tarn_status *answer =
+        come_back(s->life, is_put ? put_snapshot(s, op, key, body, created)
+                                  : tarn_store_put_if_absent(s->below, op, key, body, created));
+    s->life->snapshot_puts -= is_put;
+    return answer;
 }
 
 static struct tarn_status *life_remove(void *self, struct tarn_op *op, const char *key)
@@ -250,7 +265,9 @@ static void open_table(struct life *life)
             return;
         }
         note("life %d: doesn't open: %s", life->number, tarn_status_message(s));
-        if (world->calm && !life->dead && ++life->failures > 20)
+        if (++life->failures % 10 == 0)
+            draw_faults(); /* else it might never get through */
+        if (world->calm && !life->dead && life->failures > 20)
             broken("the table doesn't open any more: %s", tarn_status_message(s));
         tarn_status_free(s);
         sim_sleep_ms(500);
@@ -276,7 +293,8 @@ void life_start(const char *folder)
                                         .commit_retries = 10};
     if (world->plan.kills && !world->calm && sim_chance(SIM_WORK, 600))
         life->calls_left = (int)sim_between(SIM_WORK, 1, sim_chance(SIM_WORK, 500) ? 60 : 1500);
-    note("life %d: starts with %s%s", life->number, folder, fresh ? " (nothing in it)" : "");
+    note("life %d: starts with %s%s", life->number, folder + strlen(world->folder),
+         fresh ? " (nothing in it)" : "");
     life->users = 1; /* until it is open or dead */
     world->life = life;
     open_table(life);
@@ -307,7 +325,7 @@ void life_kill(void)
     note("life %d: killed", life->number);
     life->dead = true;
     world->life = NULL;
-    snprintf(world->left, sizeof world->left, "state-%d", life->number + 1);
+    snprintf(world->left, sizeof world->left, "%sstate-%d", world->folder, life->number + 1);
     state_sim_copy(life->folder, world->left, 0);
     world->helpers_running++;
     pthread_t thread;
@@ -322,14 +340,14 @@ void life_shut_down(void)
     world->life = NULL;
     end_life(life);
     note("life %d: over", life->number);
-    snprintf(world->left, sizeof world->left, "state-%d", life->number + 1);
+    snprintf(world->left, sizeof world->left, "%sstate-%d", world->folder, life->number + 1);
     state_sim_copy(life->folder, world->left, 0);
 }
 
 struct life *life_enter(void)
 {
     while (world->life == NULL || world->life->table == NULL)
-        sim_sleep_ms(20);
+        sim_sleep_ms(100);
     world->life->users++;
     return world->life;
 }

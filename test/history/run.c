@@ -111,7 +111,7 @@ static void *run_client(void *arg)
 
 static void *run_foreign(void *arg)
 {
-    while (!world->calm) {
+    for (int deeds = (int)sim_between(SIM_WORK, 1, 60); deeds > 0 && !world->calm; deeds--) {
         sim_sleep_ms(sim_between(SIM_WORK, 0, sim_chance(SIM_WORK, 500) ? 300 : 8000));
         if (world->calm)
             break;
@@ -127,7 +127,7 @@ static void *run_foreign(void *arg)
     return NULL;
 }
 
-static void draw_faults(void)
+void draw_faults(void)
 {
     if (!world->plan.faults || world->calm || sim_chance(SIM_WORK, 300)) {
         tarn_store_faulty_clear(world->faulty);
@@ -171,7 +171,7 @@ static const char *left_folder(char *folder, size_t size)
 
 static void start_next(void)
 {
-    char folder[48];
+    char folder[sizeof world->left + 8];
     if (sim_chance(SIM_WORK, 500))
         sim_sleep_ms(sim_between(SIM_WORK, 0, 30000));
     life_start(left_folder(folder, sizeof folder));
@@ -187,16 +187,16 @@ static void play(void)
         }
         sim_sleep_ms(sim_between(SIM_WORK, 1, sim_chance(SIM_WORK, 500) ? 200 : 5000));
         int64_t dice = sim_between(SIM_WORK, 0, 99);
-        bool settled = sim_now_ms() >= world->hold_until_ms && world->floating_count == 0;
         if (world->life == NULL)
             continue;
         if (dice < 20)
             draw_faults();
-        else if (dice < 25 && world->plan.kills && settled)
+        else if (dice < 25 && world->plan.kills && life_may_die(world->life))
             life_kill();
-        else if (dice < 30 && world->plan.kills && settled)
+        else if (dice < 30 && world->plan.kills && life_may_die(world->life))
             life_shut_down();
-        else if (dice < 36 && world->plan.pauses) {
+        else if (dice < 33 && world->plan.pauses &&
+                 sim_now_ms() > world->life->paused_until_ms + 5000) {
             world->life->paused_until_ms =
                 sim_now_ms() +
                 sim_between(SIM_WORK, 100, sim_chance(SIM_WORK, 500) ? 8000 : 120000);
@@ -222,7 +222,7 @@ static void end_in_calm(void)
     note("calm");
     if (world->life != NULL)
         world->life->paused_until_ms = 0;
-    if (world->life != NULL && sim_chance(SIM_WORK, 500))
+    if (world->life != NULL && life_may_die(world->life) && sim_chance(SIM_WORK, 500))
         life_kill();
     while (world->life == NULL)
         start_next();
@@ -254,25 +254,28 @@ static void open_store(void)
     tarn_assert(s == TARN_OK);
 }
 
-uint64_t run_seed(uint64_t seed, enum mutation mutation)
+uint64_t run_seed(uint64_t seed, enum mutation mutation, const char *scratch)
 {
     static struct tarn_op op;
     tarn_log_set_level(getenv("TARN_HISTORY_VERBOSE") != NULL ? TARN_DEBUG : TARN_ERROR + 1);
     world = tarn_calloc(1, sizeof *world);
     world->file_by_name = tarn_map_new();
+    world->manifests = tarn_map_new();
     world->last_rewrite_ms = -1;
     sim_start(seed,
               seed % 3 == 0   ? 0
               : seed % 3 == 1 ? 20
                               : 300,
-              INT64_C(40) * 24 * 3600 * 1000, on_stuck);
-    state_sim_use(true);
+              INT64_C(12) * 3600 * 1000, on_stuck);
     tarn_op_init(&op);
     world->op = &op;
     draw_plan(&world->plan, seed, mutation);
+    state_sim_use(scratch == NULL);
     note_plan(&world->plan);
     open_store();
-    snprintf(world->left, sizeof world->left, "state-1");
+    snprintf(world->folder, sizeof world->folder, "%s%s", scratch == NULL ? "" : scratch,
+             scratch == NULL ? "" : "/");
+    snprintf(world->left, sizeof world->left, "%sstate-1", world->folder);
     pthread_t clients[16], foreign;
     world->clients_running = world->plan.clients;
     for (int i = 0; i < world->plan.clients; i++)

@@ -10,7 +10,7 @@
 
 #include "state/state.h"
 
-void state_sim_use(bool use); /* false: the real one again */
+void state_sim_use(bool use); /* false: the real one; what it wrote is copied as it lies on disk */
 /* A new folder with what `folder` holds now, less its last `lost` batches that weren't synced. */
 void state_sim_copy(const char *folder, const char *to, size_t lost);
 size_t state_sim_unsynced(const char *folder); /* batches that a loss of power could take */

@@ -171,6 +171,38 @@ static struct tarn_slice read_object(const char *folder, struct tarn_slice name)
     return tarn_arena_copy(arena, tarn_buf_slice(&bytes));
 }
 
+struct manifest { /* decoded once: objects never change, but they may be gone */
+    struct tarn_manifest_entry *entries;
+    size_t count;
+};
+
+static bool is_there(struct tarn_slice name)
+{
+    bool found;
+    struct tarn_status *s = tarn_store_stat(
+        world->memory, world->op,
+        tarn_arena_printf(world->op->arena, HISTORY_TABLE "/manifest/%.*s", TARN_SLICE_ARG(name)),
+        &found, NULL);
+    tarn_assert(s == TARN_OK);
+    return found;
+}
+
+static const struct manifest *read_manifest(struct tarn_slice name)
+{
+    struct manifest *m = tarn_map_find(world->manifests, name);
+    if (m != NULL && is_there(name))
+        return m;
+    struct tarn_slice bytes = read_object("manifest", name);
+    if (missed)
+        return NULL;
+    m = tarn_arena_calloc(world->op->arena, 1, sizeof *m);
+    struct tarn_status *s = tarn_manifest_decode(bytes, world->op->arena, &m->entries, &m->count);
+    if (s != TARN_OK)
+        broken("manifest %.*s: %s", TARN_SLICE_ARG(name), tarn_status_message(s));
+    tarn_map_set(world->manifests, name, m);
+    return m;
+}
+
 static void read_entries(struct tarn_slice list, struct tarn_manifest_entry **out, size_t *count)
 {
     struct tarn_arena *arena = world->op->arena;
@@ -185,17 +217,12 @@ static void read_entries(struct tarn_slice list, struct tarn_manifest_entry **ou
     if (s != TARN_OK)
         broken("manifest list %.*s: %s", TARN_SLICE_ARG(list), tarn_status_message(s));
     for (size_t m = 0; m < manifest_count; m++) {
-        struct tarn_manifest_entry *entries;
-        size_t n;
-        bytes = read_object("manifest", manifests[m].name);
-        if (missed)
+        const struct manifest *one = read_manifest(manifests[m].name);
+        if (one == NULL)
             return;
-        s = tarn_manifest_decode(bytes, arena, &entries, &n);
-        if (s != TARN_OK)
-            broken("manifest %.*s: %s", TARN_SLICE_ARG(manifests[m].name), tarn_status_message(s));
-        for (size_t i = 0; i < n; i++) {
+        for (size_t i = 0; i < one->count; i++) {
             TARN_GROW(*out, *count, capacity);
-            (*out)[(*count)++] = entries[i];
+            (*out)[(*count)++] = one->entries[i];
         }
     }
 }
@@ -203,10 +230,15 @@ static void read_entries(struct tarn_slice list, struct tarn_manifest_entry **ou
 static struct file *entry_file(const struct tarn_manifest_entry *entry)
 {
     struct file *file = file_find(entry->file.name);
+    /* Paimon lifts what an overwrite brings to the top level. */
+    if (file != NULL && entry->file.level == 5 && file->request != NULL &&
+        file->request->commit.overwrite != TARN_OVERWRITE_NONE)
+        file->level = 5;
     if (file == NULL)
         broken("a manifest names file %.*s, which nobody wrote", TARN_SLICE_ARG(entry->file.name));
     if (entry->bucket != file->bucket || entry->file.level != file->level)
-        broken("a manifest has file %s in another bucket or level", file->name);
+        broken("a manifest has file %s in bucket %d, level %d and not %d, %d", file->name,
+               entry->bucket, entry->file.level, file->bucket, file->level);
     return file;
 }
 
@@ -304,6 +336,12 @@ struct snap *truth_find(int64_t id, struct tarn_slice delta_list)
             tarn_slice_equal(world->snaps[i]->s.delta_list, delta_list))
             return world->snaps[i];
     return NULL;
+}
+
+void truth_seen(struct snap *snap)
+{
+    for (; snap != NULL && !snap->seen; snap = snap->parent)
+        snap->seen = true;
 }
 
 bool may_rewrite(void)
@@ -470,6 +508,9 @@ static void check_once(struct snap *snap, struct request *r, int part)
 {
     for (int i = 0; i < r->landing_count[part]; i++) {
         const struct snap *before = r->landings[part][i];
+        if (before->removal == REMOVED_EXPIRE &&
+            (world->receipts_may_be_lost || world->history_has_gaps))
+            continue; /* nothing is left that tells of it */
         if (before != snap && !before->floating && truth_survives(before, snap->created_seq))
             broken("request %d lands twice, in snapshots %" PRId64 " and %" PRId64, r->number,
                    before->id, snap->id);
@@ -615,8 +656,11 @@ static void created(int64_t id, struct tarn_slice body)
             broken("snapshot %" PRId64 " doesn't stand on the one before it", id);
         return;
     }
-    if (!snap->foreign)
+    if (!snap->foreign) {
         check_ours(snap);
+        truth_seen(snap->parent);
+        snap->seen = true;
+    }
     check_delta(snap);
     add_landings(snap);
     note_latest(snap->created_seq);
@@ -634,12 +678,17 @@ static void removed(int64_t id)
                              : my_removal == REMOVED_EXPIRE  ? "expired"
                                                              : "taken back");
     world->at[id] = NULL;
+    if (my_removal == REMOVED_ROLL_BACK)
+        world->was_rolled_back = true;
+    if (my_removal == REMOVED_EXPIRE)
+        world->expired_to = TARN_MAX(world->expired_to, id);
+    /* Where the past was rewritten and part of it is gone, nobody can tell from where on it was another. */
+    if (!snap->floating && (!snap->seen || (world->was_rolled_back && world->expired_to > 0)))
+        world->history_has_gaps = true;
     if (snap->floating)
         world->floating_count--;
     if (my_removal == REMOVED_BY_US && (!snap->floating || snap->told))
         broken("the daemon removed snapshot %" PRId64, id);
-    if (my_removal == REMOVED_EXPIRE)
-        world->expired_to = TARN_MAX(world->expired_to, id);
     if (my_removal != REMOVED_BY_US)
         world->last_rewrite_ms = sim_now_ms();
     note_latest(snap->removed_seq);

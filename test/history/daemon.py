@@ -1,0 +1,348 @@
+#!/usr/bin/env python3
+"""Promise: what tarnd answers to native commits is the truth, whoever kills it and when: an acknowledged commit is in the
+table once, one that is "not committed" never, and asking settles those that had no answer; with a lost state, too.
+
+Clients of another language commit files of known rows at once, one file each, under batch and streaming identities; the
+daemon is killed at a random moment and started again; what had no answer is asked for, and sent again. At the end
+Paimon's Java library and pypaimon read the table (where ../shared is there): exactly the rows of the commits that landed.
+Rounds: N or TARN_HISTORY_ROUNDS (4); the seed is printed, TARN_SEED runs it again (moments differ all the same).
+
+Needs grpcio and grpcio-tools (a virtual environment in $TARN_CACHE/pyenv is used where the running Python hasn't them).
+"""
+import collections
+import os
+import random
+import shutil
+import sys
+import threading
+import time
+import uuid
+
+sys.dont_write_bytecode = True
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, os.path.join(ROOT, "test/lib"))
+VENV = os.path.join(os.environ.get("TARN_CACHE", os.path.expanduser("~/.cache/tarn")), "pyenv/bin/python")
+try:
+    import grpc
+    from google.rpc import error_details_pb2, status_pb2
+    from grpc_tools import protoc
+except ImportError:
+    if os.path.exists(VENV) and "TARN_REEXEC" not in os.environ:
+        os.environ["TARN_REEXEC"] = "1"
+        os.execv(VENV, [VENV, __file__, *sys.argv[1:]])
+    print("skipped: grpcio and its tools are not installed (scripts/setup)")
+    print("0 passed, 0 failed, 1 skipped")
+    sys.exit(0)
+import peers  # noqa: E402
+from lab import Failed, Lab, check, equal, same_rows  # noqa: E402
+
+ROUNDS = int(os.environ.get("N") or os.environ.get("TARN_HISTORY_ROUNDS") or 4)
+SEED = int(os.environ.get("TARN_SEED") or random.SystemRandom().randrange(1 << 32))
+CLIENTS = 8
+FILES = 400  # with rows of their own; each commit takes one
+ROWS = 4 * FILES
+BATCH = 2**63 - 1
+TYPES = [("id", "BIGINT"), ("v", "STRING")]
+
+rng = random.Random(SEED)
+lab = Lab("history")
+tarn = lab.daemon("d", **{"worker.count": 1})
+
+
+def stubs():
+    out = lab.path("gen")
+    os.makedirs(out)
+    protos = [os.path.join("tarn/v1", f) for f in sorted(os.listdir(os.path.join(ROOT, "proto/tarn/v1")))]
+    check(protoc.main(["protoc", f"-I{ROOT}/proto", f"--python_out={out}", f"--grpc_python_out={out}"] + protos) == 0, "protoc")
+    sys.path.insert(0, out)
+
+
+stubs()
+from tarn.v1 import catalog_pb2, catalog_pb2_grpc, common_pb2, table_pb2 as t, table_pb2_grpc  # noqa: E402
+
+State = t.GetCommitResponse.State
+
+
+def connect():
+    channel = grpc.insecure_channel(tarn.address, options=[("grpc.enable_retries", 0)])
+    return table_pb2_grpc.TableServiceStub(channel), catalog_pb2_grpc.CatalogServiceStub(channel)
+
+
+def reason_of(error):
+    """ErrorInfo's reason; None: the server said nothing, so that the outcome is not known."""
+    for key, value in error.trailing_metadata() or ():
+        if key == "grpc-status-details-bin":
+            for detail in status_pb2.Status.FromString(value).details:
+                info = error_details_pb2.ErrorInfo()
+                if detail.Unpack(info):
+                    return info.reason
+    return None
+
+
+# ---------------------------------------------------------------- files with known rows
+
+
+class Source:
+    """A file of the table h.source: a DataFile message and its place."""
+
+    def __init__(self, message, path):
+        self.message, self.path = message, path
+
+
+def make_sources():
+    """One load into as many buckets as there are to be files: no row is in two of them."""
+    tarn.tarn("db", "create", "h")
+    tarn.tarn("table", "create", "h.source", "--columns", "id BIGINT NOT NULL, v STRING", "--option", f"bucket={FILES}",
+              "--option", "bucket-key=id")
+    rows = lab.write("rows.jsonl", "".join(f'{{"id": {i}, "v": "row {i}"}}\n' for i in range(ROWS)))
+    tarn.tarn("load", "h.source", rows)
+    tables, catalog = connect()
+    ref = common_pb2.TableRef(database=b"h", table=b"source")
+    sources = []
+    for answer in tables.Plan(t.PlanRequest(table=ref, with_stats=True)):
+        for split in answer.splits:
+            for f in split.files:
+                sources.append(Source(f, os.path.join(tarn.folder("h.source"), split.path, f.name.decode())))
+    check(len(sources) > FILES // 2, f"{len(sources)} files")
+    rng.shuffle(sources)
+    return sources
+
+
+# ---------------------------------------------------------------- commits
+
+
+class Commit:
+    """One identity and its file. What was said about it is noted in the order of the answers."""
+
+    def __init__(self, user, identifier, source):
+        self.user, self.identifier, self.source = user, identifier, source
+        self.name = f"data-{uuid.UUID(int=rng.getrandbits(128))}-0.{source.path.rsplit('.', 1)[1]}"
+        self.landed, self.refused, self.unknown, self.running = None, [], 0, 0
+        self.settled = False  # told "not committed", and not sent again since
+
+    def __str__(self):
+        return f"({self.user}, {'batch' if self.identifier == BATCH else self.identifier}, {self.name})"
+
+    def request(self, table):
+        f = t.DataFile()
+        f.CopyFrom(self.source.message)
+        f.name = self.name.encode()
+        entry = t.FileEntry(kind=0, partition=b"\0\0\0\0" + b"\0" * 8, bucket=0, total_buckets=-1, file=f)
+        return t.CommitRequest(table=table.ref, commit_user=self.user, commit_identifier=self.identifier, append=[entry])
+
+
+class Table:
+    def __init__(self, name, *options):
+        self.name, self.options = name, options
+        self.lock = threading.Lock()
+        self.commits = []
+
+    def create(self):
+        words = []
+        for o in self.options:
+            words += ["--option", o]
+        tarn.tarn("table", "create", "h." + self.name, "--columns", "id BIGINT NOT NULL, v STRING", *words)
+        _, catalog = connect()
+        made = catalog.GetTable(catalog_pb2.GetTableRequest(
+            table=common_pb2.TableRef(database=b"h", table=self.name.encode())))
+        self.ref = common_pb2.TableRef(database=b"h", table=self.name.encode(), uuid=made.uuid)
+        self.bucket = os.path.join(tarn.folder("h." + self.name), "bucket-0")
+        os.makedirs(self.bucket, exist_ok=True)
+
+    def send(self, stub, commit):
+        """Sends it once and notes the answer."""
+        with self.lock:
+            commit.running += 1
+        try:
+            answer = stub.Commit(commit.request(self), timeout=60)
+        except grpc.RpcError as error:
+            reason = reason_of(error)
+            with self.lock:
+                commit.running -= 1
+                if reason is None or reason in ("OUTCOME_UNKNOWN", "DEADLINE_EXCEEDED", "CANCELLED"):
+                    commit.unknown += 1
+                else:
+                    commit.refused.append(reason)
+                    check(reason != "INTERNAL", f"{commit}: {error.details()}")
+                    check(commit.landed is None or reason in ("SHUTTING_DOWN", "UNAVAILABLE"),
+                          f"{commit}, which landed in {commit.landed}, is refused: {reason}: {error.details()}")
+            return False
+        with self.lock:
+            commit.running -= 1
+            check(answer.snapshot_id > 0 and answer.compact_snapshot_id == 0, f"{commit}: {answer}")
+            if commit.landed is not None:
+                equal((answer.snapshot_id, answer.repeated_commit), (commit.landed, True), f"{commit} sent again")
+            commit.landed = answer.snapshot_id
+            commit.settled = False
+        return True
+
+    def ask(self, stub, commit, lost):
+        """What became of it, until that is settled."""
+        for _ in range(200):
+            answer = stub.GetCommit(t.GetCommitRequest(table=self.ref, commit_user=commit.user,
+                                                       commit_identifier=commit.identifier), timeout=60)
+            if answer.state != State.OPEN:
+                break
+            time.sleep(0.05)
+        with self.lock:
+            if answer.state == State.LANDED:
+                if commit.landed is not None:
+                    equal(answer.snapshot_id, commit.landed, f"{commit}, as asked for")
+                check(commit.unknown > 0 or commit.landed is not None, f"{commit} was refused, and landed")
+                commit.landed = answer.snapshot_id
+            elif answer.state in (State.NOT_COMMITTED, State.REFUSED):
+                check(commit.landed is None, f"{commit} landed in {commit.landed} and is told {State.Name(answer.state)}")
+                commit.settled = True
+            elif answer.state == State.NOT_KNOWN:
+                check(lost, f"{commit} is not known, and no state was lost")
+            else:
+                raise Failed(f"{commit} is told {State.Name(answer.state)}")
+        return answer.state
+
+
+TABLES = [Table("batch"), Table("all", "tarn.group-commit=all"), Table("none", "tarn.group-commit=none")]
+
+
+class Client(threading.Thread):
+    """Commits into one table, one after the other; sends some again."""
+
+    def __init__(self, table, number, sources, stop):
+        super().__init__()
+        self.table, self.number, self.sources, self.stop = table, number, sources, stop
+        self.trouble, self.rng = None, random.Random(rng.random())
+        self.identifier = int(time.time() * 1000)  # rises from round to round
+
+    def next(self):
+        streaming = self.number % 2 == 0
+        self.identifier += 1
+        commit = Commit(f"stream-{self.number}" if streaming else f"batch-{self.number}-{self.identifier}",
+                        self.identifier if streaming else BATCH, self.sources.pop())
+        shutil.copyfile(commit.source.path, os.path.join(self.table.bucket, commit.name))
+        with self.table.lock:
+            self.table.commits.append(commit)
+        return commit
+
+    def run(self):
+        stub, _ = connect()
+        mine = []
+        try:
+            while not self.stop.is_set() and self.sources:
+                if mine and self.rng.random() < 0.3:
+                    commit = self.rng.choice(mine[-5:])
+                    if commit.landed is None and commit.user.startswith("stream") and commit is not mine[-1]:
+                        continue  # a stream goes on from its last one
+                else:
+                    commit = self.next()
+                    mine.append(commit)
+                if not self.table.send(stub, commit) and commit.unknown:
+                    time.sleep(0.02)
+        except Exception as e:
+            self.trouble = e
+
+
+def one_round(table, sources):
+    stop = threading.Event()
+    clients = [Client(table, n, sources, stop) for n in range(CLIENTS)]
+    for c in clients:
+        c.start()
+    lost = rng.random() < 0.3
+    time.sleep(rng.uniform(0.02, 0.5))
+    tarn.kill9()
+    stop.set()
+    for c in clients:
+        c.join()
+    for c in clients:
+        if c.trouble:
+            raise c.trouble
+    if lost:
+        shutil.rmtree(os.path.join(tarn.data, "state"))
+    tarn.start(workers=False, **{"worker.count": 0})
+    return lost
+
+
+def settle(table, lost):
+    stub, _ = connect()
+    for commit in table.commits:
+        doubtful = commit.landed is None and commit.unknown
+        if doubtful or rng.random() < 0.1:
+            table.ask(stub, commit, lost)
+        if (doubtful and rng.random() < 0.5) or rng.random() < 0.05:
+            table.send(stub, commit)
+
+
+def names(table):
+    stub, _ = connect()
+    got = []
+    for answer in stub.Plan(t.PlanRequest(table=table.ref)):
+        got += [f.name.decode() for s in answer.splits for f in s.files]
+    return got
+
+
+def hold(table):
+    """The table has the files of the commits that landed, and no others, each once."""
+    got = names(table)
+    equal(len(got), len(set(got)), f"{table.name}: files, each once")
+    for commit in table.commits:
+        if commit.landed is not None:
+            check(commit.name in got, f"{commit} was told to be in snapshot {commit.landed}; its file isn't there")
+        elif commit.settled:
+            check(commit.name not in got, f"{commit} was told not to be committed; its file is there")
+        elif not commit.unknown:
+            check(commit.name not in got, f"{commit} was refused ({commit.refused}); its file is there")
+    return set(got)
+
+
+def others_agree():
+    for reader in (peers.Java(lab, tarn.warehouse), peers.Python(lab, tarn.warehouse)):
+        for table in TABLES:
+            same_rows(reader.rows("h." + table.name, types=TYPES), table.rows, f"{type(reader).__name__}: {table.name}")
+
+
+def main():
+    print(f"seed {SEED}, {ROUNDS} rounds")
+    sources = []
+    with lab.case("files to commit"):
+        tarn.start()
+        sources = make_sources()
+        for table in TABLES:
+            table.create()
+        tarn.stop()
+        tarn.start(workers=False, **{"worker.count": 0})
+    used = list(sources)
+    for n in range(ROUNDS):
+        table = TABLES[n % len(TABLES)]
+        with lab.case(f"round {n}: {table.name}"):
+            lost = one_round(table, used)
+            settle(table, lost)
+            for other in TABLES:
+                hold(other)
+        if lab.failed:
+            print(f"stopped after the first failure; log {tarn.log}, seed {SEED}")
+            print("\n".join(tarn.said().splitlines()[-30:]))
+            return lab.done()
+    with lab.case("row counts"):
+        for table in TABLES:
+            there = hold(table)
+            table.count = sum(c.source.message.row_count for c in table.commits if c.name in there)
+    with lab.case("each row of the files that landed is there, once"):
+        tarn.stop()
+        tarn.start()
+        for table in TABLES:
+            table.rows = tarn.scan("h." + table.name, types=TYPES)
+            equal(sum(table.rows.values()), table.count, f"{table.name}: rows")
+            check(all(v == 1 for v in table.rows.values()), f"{table.name}: a row is there twice")
+        tarn.stop()
+    if peers.available():
+        with lab.case("java and pypaimon read the same rows"):
+            others_agree()
+    commits = [c for table in TABLES for c in table.commits]
+    print(f"{len(commits)} commits, {sum(c.landed is not None for c in commits)} landed, "
+          f"{sum(c.unknown > 0 for c in commits)} without an answer once, {tarn.starts} starts")
+    return lab.done()
+
+
+try:
+    sys.exit(main())
+except Failed as e:  # not even a first start
+    print(f"FAILED {e}")
+    sys.exit(lab.done() or 1)
