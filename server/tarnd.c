@@ -511,6 +511,7 @@ static struct tarn_status *start_workers(struct daemon *d)
         return TARN_OK;
     TARN_OWN(tarn_free_drop) char *program = worker_program(d->conf);
     TARN_OWN(tarn_free_drop) char *address = dialled_address(tarn_wire_server_address(d->server));
+    TARN_OWN(tarn_arena_drop) struct tarn_arena *arena = tarn_arena_new();
     struct tarn_supervisor_options options = {
         .exec = d->exec,
         .maintain = atomic_load(&d->maintain),
@@ -523,6 +524,7 @@ static struct tarn_status *start_workers(struct daemon *d)
         .write_buffer_bytes = tarn_conf_int(d->conf, TARN_CONF_worker_write_buffer),
         .log_level = tarn_conf_text(d->conf, TARN_CONF_log_level),
         .log_format = tarn_conf_text(d->conf, TARN_CONF_log_format),
+        .variables = tarn_store_environment(arena),
         .hung_ms = TARN_MAX(tarn_conf_int(d->conf, TARN_CONF_worker_lease), WORKER_START_MAX_MS),
     };
     TARN_TRY(tarn_supervisor_start(&options, &d->supervisor));

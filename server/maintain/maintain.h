@@ -155,6 +155,7 @@ struct tarn_supervisor_options {
     int count;
     int64_t memory_max_bytes, write_buffer_bytes;
     const char *log_level, *log_format; /* NULL: info, text */
+    const char *const *variables; /* more of the child's, "NAME=value", up to a NULL; NULL: none */
     int64_t hung_ms; /* one that runs but isn't registered so long is killed; 0: never */
 };
 TARN_MUST struct tarn_status *tarn_supervisor_check_program(const char *program);

@@ -59,7 +59,7 @@ struct tarn_supervisor {
 
 /* --- what children are given --- */
 
-static bool is_replaced(const char *variable, char *const *ours, size_t count)
+static bool is_replaced(const char *variable, const char *const *ours, size_t count)
 {
     const char *equals = strchr(variable, '=');
     size_t size = equals == NULL ? strlen(variable) : (size_t)(equals - variable) + 1;
@@ -69,10 +69,19 @@ static bool is_replaced(const char *variable, char *const *ours, size_t count)
     return false;
 }
 
-static const char **make_environment(struct tarn_arena *arena,
-                                     const struct tarn_supervisor_options *o)
+static size_t list_count(const char *const *list)
 {
-    char *ours[] = {
+    size_t count = 0;
+    while (list != NULL && list[count] != NULL)
+        count++;
+    return count;
+}
+
+/* What a worker is told beside its arguments. */
+static const char *const *own_variables(struct tarn_arena *arena,
+                                        const struct tarn_supervisor_options *o, size_t *count)
+{
+    const char *const fixed[] = {
         tarn_arena_printf(arena, "TARN_TOKEN=%s", o->secret),
         tarn_arena_printf(arena, "TARN_WORKER_SCRATCH_DIR=%s", o->scratch_dir),
         tarn_arena_printf(arena, "TARN_WORKER_MEMORY=%" PRId64, o->memory_max_bytes),
@@ -81,14 +90,25 @@ static const char **make_environment(struct tarn_arena *arena,
         tarn_arena_printf(arena, "TARN_LOG_FORMAT=%s",
                           o->log_format == NULL ? "text" : o->log_format),
     };
-    size_t count = 0, n = 0;
-    while (environ[count] != NULL)
-        count++;
-    const char **list = tarn_arena_calloc(arena, count + TARN_COUNT_OF(ours) + 2, sizeof *list);
+    size_t more = list_count(o->variables);
+    const char **list = tarn_arena_alloc(arena, sizeof fixed + more * sizeof *list);
+    memcpy(list, fixed, sizeof fixed);
+    for (size_t i = 0; i < more; i++)
+        list[TARN_COUNT_OF(fixed) + i] = tarn_arena_str(arena, tarn_slice_str(o->variables[i]));
+    *count = TARN_COUNT_OF(fixed) + more;
+    return list;
+}
+
+static const char **make_environment(struct tarn_arena *arena,
+                                     const struct tarn_supervisor_options *o)
+{
+    size_t count = list_count((const char *const *)environ), own_count, n = 0;
+    const char *const *ours = own_variables(arena, o, &own_count);
+    const char **list = tarn_arena_calloc(arena, count + own_count + 2, sizeof *list);
     for (size_t i = 0; i < count; i++)
-        if (!is_replaced(environ[i], ours, TARN_COUNT_OF(ours)))
+        if (!is_replaced(environ[i], ours, own_count))
             list[n++] = tarn_arena_str(arena, tarn_slice_str(environ[i]));
-    for (size_t i = 0; i < TARN_COUNT_OF(ours); i++)
+    for (size_t i = 0; i < own_count; i++)
         list[n++] = ours[i];
     /* The codecs' own allocator is quicker, but keeps what it was given once: with little memory, all
      * of it would soon be kept, and the next stream fail for want of it. */

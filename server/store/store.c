@@ -220,21 +220,29 @@ static bool is_of_a_driver(const char *name)
     return strncmp(name, "s3.", 3) == 0 || strncmp(name, "hdfs.", 5) == 0;
 }
 
-static void put_into_environment(const struct tarn_conf *conf, enum tarn_conf_key key)
-{
-    TARN_OWN(tarn_free_drop) char *variable = tarn_format("TARN_%s", tarn_conf_key_name(key));
-    for (char *p = variable; *p != '\0'; p++)
-        *p = *p == '.' ? '_' : (char)toupper((unsigned char)*p);
-    setenv(variable, tarn_conf_text(conf, key), 1);
-}
-
 void tarn_store_configure(const struct tarn_conf *conf)
 {
     settings = conf;
-    for (int key = 0; key < TARN_CONF_KEY_COUNT; key++) {
+}
+
+static const char *as_variable(struct tarn_arena *arena, enum tarn_conf_key key)
+{
+    char *variable = tarn_arena_printf(arena, "TARN_%s=%s", tarn_conf_key_name(key),
+                                       tarn_conf_text(settings, key));
+    for (char *p = variable; *p != '='; p++)
+        *p = *p == '.' ? '_' : (char)toupper((unsigned char)*p);
+    return variable;
+}
+
+const char *const *tarn_store_environment(struct tarn_arena *arena)
+{
+    size_t count = 0;
+    const char **list = tarn_arena_calloc(arena, TARN_CONF_KEY_COUNT + 1, sizeof *list);
+    for (int key = 0; key < TARN_CONF_KEY_COUNT && settings != NULL; key++) {
         if (is_of_a_driver(tarn_conf_key_name((enum tarn_conf_key)key)))
-            put_into_environment(conf, (enum tarn_conf_key)key);
+            list[count++] = as_variable(arena, (enum tarn_conf_key)key);
     }
+    return list;
 }
 
 static void defaults_drop(struct tarn_conf **conf)

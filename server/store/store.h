@@ -104,10 +104,12 @@ struct tarn_store_ops {
     void (*close)(void *self); /* self may be half open */
 };
 
-/* Where drivers read their sections, [s3] and [hdfs], from: kept, it must outlive all stores. They are put
- * into the environment too, for workers that this process starts. Once, before there are threads; without
- * it the defaults hold. */
+/* Where drivers read their sections, [s3] and [hdfs], from: kept, it must outlive all stores. Once, before
+ * there are threads; without it the defaults hold. */
 void tarn_store_configure(const struct tarn_conf *conf);
+/* The same as "TARN_S3_REGION=..." for the environment of workers, which open stores by themselves; ends with
+ * NULL. */
+const char *const *tarn_store_environment(struct tarn_arena *arena);
 /* Opens by URI: "file:///abs/path" (created if absent; also Hadoop's "file:/abs/path"), "memory:",
  * "s3://bucket/prefix" (also "s3a:") or "hdfs://host:port/path". With TARN_STORE_FAULTS in the environment: a faulty one
  * around it. */

@@ -26,7 +26,7 @@ static void start(struct tarn_test *t, struct fixture *f, const char *then, int 
     const char *text = tarn_arena_printf(
         t->arena,
         "#!/bin/sh\necho \"$1 $2 $TARN_TOKEN $TARN_WORKER_SCRATCH_DIR $TARN_WORKER_MEMORY "
-        "$TARN_WORKER_WRITE_BUFFER $TARN_LOG_LEVEL $TARN_LOG_FORMAT\" >> %s/started\n%s\n",
+        "$TARN_WORKER_WRITE_BUFFER $TARN_LOG_LEVEL $TARN_LOG_FORMAT $TARN_HDFS_USER\" >> %s/started\n%s\n",
         f->dir, then);
     tarn_test_write_file(program, tarn_slice_str(text));
     chmod(program, 0700);
@@ -40,6 +40,7 @@ static void start(struct tarn_test *t, struct fixture *f, const char *then, int 
         .memory_max_bytes = 1 << 30,
         .write_buffer_bytes = 1 << 20,
         .log_level = "debug",
+        .variables = (const char *const[]){"TARN_HDFS_USER=hal", NULL},
         .maintain = f->maintain,
         .hung_ms = 300,
     };
@@ -86,7 +87,7 @@ TARN_TEST(supervisor, tells_workers_what_they_need)
     expect_true(comes_to(t, &f, 2));
     expect_int(lines(t, &f, &text), 2);
     expect_contains(tarn_buf_cstr(&text),
-                    "--server 127.0.0.1:1 the-secret /scratch 1073741824 1048576 debug text\n");
+                    "--server 127.0.0.1:1 the-secret /scratch 1073741824 1048576 debug text hal\n");
     expect_int(tarn_supervisor_restarts(f.supervisor), 0);
     int64_t begun = tarn_clock_mono_ms();
     end(&f, 5000);
