@@ -27,6 +27,42 @@ static void fuzz_manifest(struct tarn_slice in, struct tarn_arena *arena)
     tarn_status_free(s);
 }
 
+/* Block by block, with each one's memory gone before the next: the same entries, or the same refusal. */
+static void fuzz_blocks(struct tarn_slice in, struct tarn_arena *arena)
+{
+    TARN_OWN(tarn_buf_drop) struct tarn_buf whole = {0};
+    TARN_OWN(tarn_buf_drop) struct tarn_buf parts = {0};
+    struct tarn_manifest_entry *entries = NULL;
+    struct tarn_manifest_reader *reader = NULL;
+    struct tarn_manifest_writer *writer = NULL;
+    size_t count = 0;
+    struct tarn_status *expected = tarn_manifest_decode(in, arena, &entries, &count);
+    struct tarn_status *s =
+        expected != NULL
+            ? NULL
+            : tarn_manifest_encode(entries, count, tarn_slice_str("none"), 0, sync_mark, &whole);
+    tarn_assert(s == NULL);
+    s = tarn_manifest_writer_new(tarn_slice_str("none"), 0, sync_mark, &parts, &writer);
+    tarn_assert(s == NULL);
+    s = tarn_manifest_open(in, arena, &reader);
+    for (count = 1; s == NULL && count > 0;) {
+        TARN_OWN(tarn_arena_drop) struct tarn_arena *block = tarn_arena_new();
+        s = tarn_manifest_next(reader, block, &entries, &count);
+        if (s == NULL) {
+            struct tarn_status *w = tarn_manifest_writer_add(writer, entries, count);
+            tarn_assert(w == NULL);
+        }
+    }
+    tarn_assert((s == NULL) == (expected == NULL));
+    tarn_status_free(s);
+    tarn_status_free(expected);
+    s = tarn_manifest_writer_end(writer);
+    tarn_assert(s == NULL);
+    tarn_manifest_writer_free(writer);
+    tarn_assert(whole.size == 0 ||
+                tarn_slice_equal(tarn_buf_slice(&whole), tarn_buf_slice(&parts)));
+}
+
 static void fuzz_list(struct tarn_slice in, struct tarn_arena *arena)
 {
     TARN_OWN(tarn_buf_drop) struct tarn_buf out = {0};
@@ -82,6 +118,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     TARN_OWN(tarn_arena_drop) struct tarn_arena *arena = tarn_arena_new();
     struct tarn_slice in = tarn_slice_of(data, size);
     fuzz_manifest(in, arena);
+    fuzz_blocks(in, arena);
     fuzz_list(in, arena);
     fuzz_packed(in, arena);
     fuzz_index(in, arena);

@@ -371,3 +371,77 @@ TARN_TEST(manifest, packed_entries_are_the_same_entries)
     expect_status(tarn_manifest_entry_unpack(tarn_buf_slice(&packed), t->arena, &back),
                   TARN_MANIFEST_MALFORMED, "version");
 }
+
+/* --- block by block --- */
+
+TARN_TEST(manifest, of_java_is_read_and_written_block_by_block)
+{
+    static const char *const names[] = {"manifest/append_all.manifest", "manifest/pk_all.manifest",
+                                        "manifest/py_pk.manifest", "manifest/rust_pk.manifest"};
+    const uint8_t sync[16] = {5};
+    for (size_t i = 0; i < TARN_COUNT_OF(names); i++) {
+        struct tarn_slice bytes = golden(t, names[i]);
+        size_t n, count;
+        struct tarn_manifest_entry *all = decode(t, bytes, &n), *some;
+        TARN_OWN(tarn_buf_drop) struct tarn_buf want = {0};
+        TARN_OWN(tarn_buf_drop) struct tarn_buf got = {0};
+        expect_ok(tarn_manifest_encode(all, n, tarn_slice_str("zstd"), 1, sync, &want));
+        struct tarn_manifest_writer *writer;
+        struct tarn_manifest_reader *reader;
+        expect_ok(tarn_manifest_writer_new(tarn_slice_str("zstd"), 1, sync, &got, &writer));
+        expect_ok(tarn_manifest_open(bytes, t->arena, &reader));
+        do {
+            TARN_OWN(tarn_arena_drop) struct tarn_arena *arena = tarn_arena_new();
+            expect_ok(tarn_manifest_next(reader, arena, &some, &count));
+            expect_ok(tarn_manifest_writer_add(writer, some, count));
+        } while (count > 0);
+        expect_ok(tarn_manifest_writer_end(writer));
+        tarn_manifest_writer_free(writer);
+        expect_bytes(tarn_buf_slice(&got), tarn_buf_slice(&want));
+    }
+}
+
+TARN_TEST(manifest, summaries_join_to_that_of_all_entries)
+{
+    size_t n;
+    struct tarn_manifest_entry *e = decode(t, golden(t, "manifest/append_all.manifest"), &n);
+    static const struct tarn_type words = {.id = TARN_TYPE_VARCHAR, .length = INT32_MAX};
+    static const struct tarn_type number = {.id = TARN_TYPE_INT};
+    const struct tarn_type *types[] = {&words, &number};
+    struct tarn_manifest_entry entries[40];
+    for (int round = 0; round < 50; round++) {
+        for (int i = 0; i < 40; i++) {
+            char word[2] = {(char)('a' + tarn_test_random_below(t, 26)), 0};
+            struct tarn_value values[] = {
+                {.is_null = tarn_test_random_one_in(t, 5), .bytes = tarn_slice_str(word)},
+                {.is_null = tarn_test_random_one_in(t, 3),
+                 .integer = tarn_test_random_between(t, -9, 9)}};
+            TARN_OWN(tarn_buf_drop) struct tarn_buf row = {0};
+            tarn_row_serialize(types, values, 2, &row);
+            entries[i] = e[0];
+            entries[i].kind = tarn_test_random_one_in(t, 2) ? TARN_ENTRY_ADD : TARN_ENTRY_DELETE;
+            entries[i].partition = tarn_arena_copy(t->arena, tarn_buf_slice(&row));
+            entries[i].bucket = (int32_t)tarn_test_random_below(t, 9);
+            entries[i].file.level = (int32_t)tarn_test_random_below(t, 6);
+            entries[i].file.schema_id = (int64_t)tarn_test_random_below(t, 3);
+            entries[i].file.first_row_id =
+                round % 2 && !tarn_test_random_one_in(t, 60) ? 100 * i : TARN_FILE_NONE;
+        }
+        struct tarn_manifest_file all,
+            joined = {.schema_id = 7, .partition_stats = tarn_stats_empty()};
+        expect_ok(tarn_manifest_summarize(entries, 40, types, 2, 7, t->arena, &all));
+        for (size_t at = 0, size; at < 40; at += size) {
+            struct tarn_manifest_file part;
+            size = TARN_MIN((size_t)tarn_test_random_below(t, 12), 40 - at);
+            expect_ok(tarn_manifest_summarize(entries + at, size, types, 2, 7, t->arena, &part));
+            expect_ok(tarn_manifest_summary_join(types, 2, &part, t->arena, &joined));
+        }
+        const uint8_t sync[16] = {5};
+        TARN_OWN(tarn_buf_drop) struct tarn_buf want = {0};
+        TARN_OWN(tarn_buf_drop) struct tarn_buf got = {0};
+        all.name = joined.name = tarn_slice_str("m");
+        expect_ok(tarn_manifest_list_encode(&all, 1, tarn_slice_str("none"), 1, sync, &want));
+        expect_ok(tarn_manifest_list_encode(&joined, 1, tarn_slice_str("none"), 1, sync, &got));
+        expect_bytes(tarn_buf_slice(&got), tarn_buf_slice(&want));
+    }
+}
