@@ -257,6 +257,8 @@ static struct tarn_status *check_conf(const struct tarn_conf *conf)
     TARN_TRY(check_range(conf, TARN_CONF_worker_lease, 1000, 86400000));
     TARN_TRY(check_range(conf, TARN_CONF_commit_foreign_check, 0, 86400000));
     TARN_TRY(check_range(conf, TARN_CONF_commit_retries, 0, 1000));
+    TARN_TRY(check_range(conf, TARN_CONF_commit_receipts_retain, 0, INT64_C(36500) * 86400000));
+    TARN_TRY(check_range(conf, TARN_CONF_commit_min_interval, 0, 60000));
     TARN_TRY(check_range(conf, TARN_CONF_subscribe_max, 0, 1000000));
     TARN_TRY(check_range(conf, TARN_CONF_subscribe_slow_after, 100, 86400000));
     return check_range(conf, TARN_CONF_compaction_check_interval, 10, 86400000);
@@ -372,6 +374,8 @@ static struct tarn_status *open_catalog(struct daemon *d)
         .state = d->state,
         .exec = d->exec,
         .foreign_check_ms = tarn_conf_int(d->conf, TARN_CONF_commit_foreign_check),
+        .receipts_retain_ms = tarn_conf_int(d->conf, TARN_CONF_commit_receipts_retain),
+        .min_interval_ms = tarn_conf_int(d->conf, TARN_CONF_commit_min_interval),
         .commit_retries = (int)tarn_conf_int(d->conf, TARN_CONF_commit_retries),
         .committed = on_committed,
         .committed_arg = d,
