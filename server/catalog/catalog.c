@@ -291,7 +291,7 @@ struct tarn_status *tarn_catalog_open(struct tarn_op *op, const struct tarn_tabl
     catalog->by_uuid = tarn_map_new();
     struct tarn_status *s = tarn_catalog__take_warehouse(op, catalog);
     if (s == TARN_OK)
-        s = tarn_store_finish_moves(env->store, op);
+        s = tarn_store_finish_moves(env->store, op, false);
     if (s == TARN_OK)
         s = finish_drops(op, catalog);
     if (s == TARN_OK)
@@ -577,13 +577,14 @@ static struct tarn_status *move_table(struct tarn_op *op, struct tarn_catalog *c
     struct tarn_slice database, name;
     names_of(op, table, &database, &name);
     const char *to_path = tarn_catalog__table_key(op, to_database, to_name);
-    bool there;
-    TARN_TRY(is_table(op, catalog, to_path, &there));
+    bool flat = tarn_store_is_flat(catalog->env->store), there = false;
+    if (flat)
+        TARN_TRY(finish_drops(op, catalog));
+    else /* there the store looks, and goes on with a move that was cut off */
+        TARN_TRY(is_table(op, catalog, to_path, &there));
     if (there)
         return tarn_status_new(TARN_TABLE_EXISTS, "table %s exists",
                                full_name(op, to_database, to_name));
-    if (tarn_store_is_flat(catalog->env->store))
-        TARN_TRY(finish_drops(op, catalog));
     TARN_TRY(tarn_table_move(op, table, to_path, full_name(op, to_database, to_name)));
     tarn_catalog__remember(catalog, to_database, to_name, table);
     TARN_OWN(tarn_buf_drop) struct tarn_buf key = {0};

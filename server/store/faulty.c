@@ -396,9 +396,9 @@ static struct tarn_status *faulty_probe(void *self, struct tarn_op *op)
     return tarn_store_probe(((struct faulty *)self)->inner, op);
 }
 
-static struct tarn_status *faulty_finish_moves(void *self, struct tarn_op *op)
+static struct tarn_status *faulty_finish_moves(void *self, struct tarn_op *op, bool happened_only)
 {
-    return tarn_store_finish_moves(((struct faulty *)self)->inner, op);
+    return tarn_store_finish_moves(((struct faulty *)self)->inner, op, happened_only);
 }
 
 static const struct tarn_store_ops faulty_ops = {

@@ -254,7 +254,7 @@ struct tarn_status *tarn_s3__put_many(void *self, struct tarn_op *op,
 
 struct tarn_status *tarn_s3__move_folder(void *self, struct tarn_op *op, const char *from,
                                          const char *to);
-struct tarn_status *tarn_s3__finish_moves(void *self, struct tarn_op *op);
+struct tarn_status *tarn_s3__finish_moves(void *self, struct tarn_op *op, bool happened_only);
 struct tarn_status *tarn_s3__probe(void *self, struct tarn_op *op);
 
 #endif

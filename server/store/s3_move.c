@@ -4,9 +4,11 @@
  *   intent put -> all copied, the schemas last -> all old ones removed, the schemas first -> intent removed
  *
  * A folder is a table for those who have schemas in it: at each moment the old place, the new one or both are a
- * whole table. The intent, .tarn/moves/HASH, names both places; a move that was cut off is finished by the
- * same move asked for again, or by finish_moves, which whoever owns the warehouse calls at its start. What others
- * put into the old place meanwhile is moved too, as long as it is seen before the old place is empty.
+ * whole table. As long as the old one has schemas it is the one that counts; without them the move has happened,
+ * and what is left there only waits for its removal. The intent, .tarn/moves/HASH, names both places; a move that
+ * was cut off is finished by the same move asked for again, or by finish_moves, which whoever owns the
+ * warehouse calls at its start. What others put into the old place meanwhile is moved too, as long as it is seen
+ * before the old place is empty.
  */
 #include "store/s3.h"
 
@@ -18,6 +20,7 @@
 struct move {
     struct tarn_s3 *s3;
     const char *from, *to;
+    struct tarn_status *left; /* owned: why some of the old place is still there */
 };
 
 /* --- one object --- */
@@ -122,7 +125,8 @@ static struct tarn_status *check_sizes(const struct tarn_object *objects, size_t
     return TARN_OK;
 }
 
-static struct tarn_status *move_round(struct move *move, struct tarn_op *op, bool *empty)
+/* Copies what lies in the old place and takes its schemas away: from then on the move has happened. */
+static struct tarn_status *move_over(struct move *move, struct tarn_op *op, bool *empty)
 {
     struct tarn_object *objects;
     size_t count;
@@ -133,7 +137,10 @@ static struct tarn_status *move_round(struct move *move, struct tarn_op *op, boo
     TARN_TRY(copy_all(move, op, objects, others));
     TARN_TRY(copy_all(move, op, objects + others, count - others));
     TARN_TRY(remove_all(move, op, objects + others, count - others));
-    return remove_all(move, op, objects, others);
+    struct tarn_status *left = remove_all(move, op, objects, others);
+    if (left != TARN_OK)
+        move->left = left;
+    return TARN_OK;
 }
 
 static struct tarn_status *remove_key(struct tarn_s3 *s3, struct tarn_op *op, const char *key)
@@ -143,6 +150,32 @@ static struct tarn_status *remove_key(struct tarn_s3 *s3, struct tarn_op *op, co
     return tarn_s3__ask(s3, op, &request);
 }
 
+/* Whether the old place is still a table: then it is the one that counts. */
+static struct tarn_status *is_begun_only(struct move *move, struct tarn_op *op, bool *out)
+{
+    struct tarn_object *objects;
+    size_t count;
+    const char *folder = tarn_arena_printf(op->arena, "%s/schema", move->from);
+    TARN_TRY(tarn_s3__list(move->s3, op, folder, true, &objects, &count));
+    *out = count > 0;
+    return TARN_OK;
+}
+
+/* What an attempt before copied may be out of date. */
+static struct tarn_status *clear_target(struct move *move, struct tarn_op *op)
+{
+    bool begun_only;
+    struct tarn_object *objects;
+    size_t count;
+    TARN_TRY(is_begun_only(move, op, &begun_only));
+    if (!begun_only)
+        return TARN_OK;
+    TARN_TRY(tarn_s3__list(move->s3, op, move->to, true, &objects, &count));
+    return remove_all(move, op, objects, count);
+}
+
+/* Objects of the old place that couldn't be removed don't undo the move: the intent stays, and with it the way
+ * to finish. */
 static struct tarn_status *carry_out(struct move *move, struct tarn_op *op, const char *intent)
 {
     bool empty = false;
@@ -150,7 +183,11 @@ static struct tarn_status *carry_out(struct move *move, struct tarn_op *op, cons
         if (round == ROUNDS_MAX)
             return tarn_status_new(TARN_STORE_UNAVAILABLE,
                                    "'%s' can't be moved: somebody keeps writing there", move->from);
-        TARN_TRY(move_round(move, op, &empty));
+        TARN_TRY(move_over(move, op, &empty));
+        if (move->left == TARN_OK)
+            continue;
+        tarn_log_status(op, TARN_WARN, "store.move_left_behind", tarn_move(move->left));
+        return TARN_OK;
     }
     return remove_key(move->s3, op, intent);
 }
@@ -200,12 +237,15 @@ struct tarn_status *tarn_s3__move_folder(void *self, struct tarn_op *op, const c
 {
     bool begun;
     struct tarn_s3_meta meta;
-    struct move move = {self, from, to};
+    struct move move = {.s3 = self, .from = from, .to = to};
     const char *intent = intent_key(op, from, to);
     TARN_TRY(tarn_s3__key_check(self, from));
     TARN_TRY(tarn_s3__key_check(self, to));
     TARN_TRY(tarn_s3__look(self, op, intent, &begun, &meta));
-    if (!begun) {
+    if (begun) {
+        TARN_TRY(clear_target(&move, op));
+    } else {
+        TARN_TRY(tarn_s3__finish_moves(self, op, true));
         TARN_TRY(check_places(&move, op));
         TARN_TRY(put_intent(&move, op, intent));
     }
@@ -234,21 +274,33 @@ static struct tarn_status *read_intent(struct tarn_s3 *s3, struct tarn_op *op, c
                : tarn_status_new(TARN_VALUE_INVALID, "it isn't the move that its name says");
 }
 
-struct tarn_status *tarn_s3__finish_moves(void *self, struct tarn_op *op)
+static struct tarn_status *finish_move(struct tarn_s3 *s3, struct tarn_op *op, const char *key,
+                                       bool happened_only)
+{
+    bool begun_only;
+    struct move move;
+    TARN_TRY(read_intent(s3, op, key, &move));
+    if (move.from == NULL)
+        return TARN_OK;
+    TARN_TRY(is_begun_only(&move, op, &begun_only));
+    if (begun_only && happened_only)
+        return TARN_OK;
+    TARN_TRY(clear_target(&move, op));
+    return carry_out(&move, op, key);
+}
+
+struct tarn_status *tarn_s3__finish_moves(void *self, struct tarn_op *op, bool happened_only)
 {
     struct tarn_object *objects;
     size_t count;
     TARN_TRY(tarn_s3__list(self, op, INTENTS, false, &objects, &count));
     for (size_t i = 0; i < count; i++) {
-        struct move move;
         const char *key = (const char *)objects[i].key.data;
         if (objects[i].is_folder)
             continue;
-        struct tarn_status *status = read_intent(self, op, key, &move);
-        if (status == TARN_OK && move.from != NULL)
-            status = carry_out(&move, op, key);
+        struct tarn_status *status = finish_move(self, op, key, happened_only);
         if (status != TARN_OK)
-            return tarn_status_wrap(status, "the move in '%s', which a crash cut off", key);
+            return tarn_status_wrap(status, "the move in '%s', which was cut off", key);
     }
     return TARN_OK;
 }

@@ -2,6 +2,8 @@
 #include "store/s3.h"
 
 #include <ctype.h>
+#include <errno.h>
+#include <unistd.h>
 
 #define PART_SIZE_MIN ((int64_t)5 << 20) /* S3's own limits */
 #define PART_SIZE_MAX ((int64_t)1 << 30)
@@ -193,7 +195,18 @@ static struct tarn_status *read_limits(const struct tarn_conf *conf, struct tarn
         read_number(conf, TARN_CONF_s3_part_size, PART_SIZE_MIN, PART_SIZE_MAX, &out->part_size));
     out->retries = (int)retries;
     out->connections = (int)connections;
-    return TARN_OK;
+    TARN_TRY(check_readable(TARN_CONF_s3_ca_file, out->ca_file));
+    TARN_TRY(check_readable(TARN_CONF_s3_secret_key_file, out->secret_key_file));
+    return check_readable(TARN_CONF_s3_session_token_file, out->session_token_file);
+}
+
+/* So that a start says so, not the first request of a worker. */
+static struct tarn_status *check_readable(enum tarn_conf_key key, const char *path)
+{
+    if (path[0] == '\0' || access(path, R_OK) == 0)
+        return TARN_OK;
+    return tarn_status_new(TARN_CONFIG_INVALID, "%s = %s can't be read: %s",
+                           tarn_conf_key_name(key), path, strerror(errno));
 }
 
 static struct tarn_status *check_region(const char *region)

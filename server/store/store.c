@@ -381,10 +381,12 @@ struct tarn_status *tarn_store_probe(struct tarn_store *s, struct tarn_op *op)
     return s->ops->probe == NULL ? TARN_OK : s->ops->probe(s->self, op);
 }
 
-struct tarn_status *tarn_store_finish_moves(struct tarn_store *s, struct tarn_op *op)
+struct tarn_status *tarn_store_finish_moves(struct tarn_store *s, struct tarn_op *op,
+                                            bool happened_only)
 {
     tarn_assert_may_wait();
-    return s->ops->finish_moves == NULL ? TARN_OK : s->ops->finish_moves(s->self, op);
+    return s->ops->finish_moves == NULL ? TARN_OK
+                                        : s->ops->finish_moves(s->self, op, happened_only);
 }
 
 struct tarn_status *tarn_store_put_if_absent(struct tarn_store *s, struct tarn_op *op,

@@ -80,8 +80,9 @@ struct tarn_store_ops {
      * such folder; OBJECT_EXISTS: `to` is there, as whatever. */
     struct tarn_status *(*move_folder)(void *self, struct tarn_op *op, const char *from,
                                        const char *to);
-    /* Flat stores: carries moves through that a crash cut off. NULL: there are none. */
-    struct tarn_status *(*finish_moves)(void *self, struct tarn_op *op);
+    /* Flat stores: carries moves through that a crash or a failure cut off. happened_only: those that left
+     * something behind, whose new place is the one that counts. NULL: there are none. */
+    struct tarn_status *(*finish_moves)(void *self, struct tarn_op *op, bool happened_only);
     /* Whether the store keeps what is promised here, found out by trying; CONFIG_INVALID says what it lacks. NULL:
      * it does. */
     struct tarn_status *(*probe)(void *self, struct tarn_op *op);
@@ -144,8 +145,9 @@ bool tarn_store_is_remote(const struct tarn_store *s);
 bool tarn_store_is_flat(const struct tarn_store *s);
 /* Asked once, before anything is entrusted to it. */
 TARN_MUST struct tarn_status *tarn_store_probe(struct tarn_store *s, struct tarn_op *op);
-/* By the warehouse's owner, at its start. */
-TARN_MUST struct tarn_status *tarn_store_finish_moves(struct tarn_store *s, struct tarn_op *op);
+/* By the warehouse's owner: all at its start; those that happened before a folder of such a name is made. */
+TARN_MUST struct tarn_status *tarn_store_finish_moves(struct tarn_store *s, struct tarn_op *op,
+                                                      bool happened_only);
 TARN_MUST struct tarn_status *tarn_store_put_if_absent(struct tarn_store *s, struct tarn_op *op,
                                                        const char *key, struct tarn_slice body,
                                                        bool *created);

@@ -118,6 +118,17 @@ def faults_double_nothing():
     equal(rows("a.f"), want, "rows after a kill")
 
 
+def scans_get_through():
+    want = rows("a.f")
+    for rule in ({"do": "answer", "status": 503}, {"do": "reset"}, {"do": "truncate", "keep": 10}, {"do": "slow", "ms": 300}):
+        store.rules({**rule, "method": "GET", "part": ".parquet", "skip": 1, "count": 3})
+        equal(rows("a.f"), want, f"rows through {rule}")
+    store.rules({"do": "answer", "status": 404, "method": "GET", "part": ".parquet"})
+    got = tarn.tarn("scan", "a.f", ok=False)
+    check(".parquet" in got.error, got.error)
+    store.rules()
+
+
 def forbidden_is_no_answer():
     store.rules({"do": "answer", "status": 403, "part": "/a.db/t/"})
     got = tarn.tarn("load", "a.t", csv(0, 1, "x"), ok=False)
@@ -130,8 +141,13 @@ def forbidden_is_no_answer():
 def renamed_and_dropped():
     tarn.tarn("table", "create", "a.r", "--columns", "id BIGINT NOT NULL, v STRING", "--primary-key", "id")
     tarn.tarn("load", "a.r", csv(0, 100, "r"))
+    # One that fails before it has happened, and again.
+    store.rules({"do": "answer", "status": 403, "method": "DELETE", "part": "/a.db/r/schema"})
+    tarn.tarn("table", "rename", "a.r", "a.s", ok=False)
+    store.rules()
+    tarn.tarn("load", "a.r", csv(50, 50, "q"))
     tarn.tarn("table", "rename", "a.r", "a.s")
-    equal(len(rows("a.s")), 100, "rows after the rename")
+    equal(rows("a.s"), {i: f"{'r' if i < 50 else 'q'}{i}" for i in range(100)}, "rows after the rename")
     equal([k for k in store.objects() if "/a.db/r/" in k], [], "what is left of the old place")
     # A drop that fails half-way, and a table of the same name.
     store.rules({"do": "answer", "status": 403, "method": "DELETE", "part": "/a.db/s/snapshot"})
@@ -168,6 +184,7 @@ for name, function in [("the start refuses what can't commit", start_refusals)]:
 tarn.start()
 lab.run("a table is loaded, upserted, compacted, and survives a kill; secrets stay secret", main_job)
 lab.run("faults lose nothing, double nothing", faults_double_nothing)
+lab.run("scans get through faults, or fail by name", scans_get_through)
 lab.run("403 is an error, not an empty table", forbidden_is_no_answer)
 lab.run("tables are renamed and dropped, also through failures", renamed_and_dropped)
 lab.run("a scan asks for each data file at most twice", reads_are_few)

@@ -240,6 +240,7 @@ TARN_TEST(s3_settings, wrong_ones_are_named)
     expect_wrong(t, "s3.credentials=static", uri, TARN_CONFIG_INVALID, "s3.secret_key_file");
     expect_wrong(t, "s3.credentials=web_identity", uri, TARN_CONFIG_INVALID, "s3.role_arn");
     expect_wrong(t, "s3.access_key=a", uri, TARN_CONFIG_INVALID, "s3.secret_key_file is empty");
+    expect_wrong(t, "s3.ca_file=/no/such", uri, TARN_CONFIG_INVALID, "s3.ca_file = /no/such can't");
     expect_wrong(t, "s3.part_size=1mb", uri, TARN_CONFIG_INVALID, "s3.part_size");
     expect_wrong(t, "s3.retries=1000", uri, TARN_CONFIG_INVALID, "s3.retries");
     expect_wrong(t, "s3.region=a b", uri, TARN_CONFIG_INVALID, "s3.region");

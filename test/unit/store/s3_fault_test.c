@@ -412,30 +412,67 @@ TARN_TEST(s3_list, what_is_no_key_of_ours_is_not_shown)
 
 /* ---- moves ---- */
 
-TARN_TEST(s3_move, one_that_was_cut_off_is_finished)
+static void put_table(struct tarn_test *t, struct s3_fixture *f)
+{
+    expect_ok(tarn_store_put(f->store, t->op, "a.db/t/schema/schema-0", S("s")));
+    expect_ok(tarn_store_put(f->store, t->op, "a.db/t/snapshot/snapshot-1", S("1")));
+    expect_ok(tarn_store_put(f->store, t->op, "a.db/t/bucket-0/f", S("rows")));
+}
+
+static const char moved[] =
+    "{\"some/wh/b.db/u/bucket-0/f\": 4, \"some/wh/b.db/u/schema/schema-0\": "
+    "1, \"some/wh/b.db/u/snapshot/snapshot-1\": 1}";
+
+TARN_TEST(s3_move, one_that_was_cut_off_while_copying_is_begun_again)
 {
     struct s3_fixture f;
     s3_start(t, &f, "", "s3.retries=0");
-    expect_ok(tarn_store_put(f.store, t->op, "a.db/t/schema/schema-0", S("s")));
-    expect_ok(tarn_store_put(f.store, t->op, "a.db/t/snapshot/snapshot-1", S("1")));
-    expect_ok(tarn_store_put(f.store, t->op, "a.db/t/bucket-0/f", S("rows")));
-    /* Cut off while copying: the old place is whole, the new one no table. */
+    put_table(t, &f);
     rules(t, &f, "[{\"do\": \"reset\", \"part\": \"/u/schema\", \"method\": \"PUT\"}]");
     expect_status(tarn_store_move_folder(f.store, t->op, "a.db/t", "b.db/u"),
                   TARN_STORE_UNAVAILABLE, "");
-    expect_contains(fake_s3_ask(t, &f.fake, "objects"), "some/wh/a.db/t/snapshot/snapshot-1");
+    rules(t, &f, "[]");
+    /* The old place counts: what it lost meanwhile doesn't come back in the new one. */
+    expect_ok(tarn_store_put(f.store, t->op, "a.db/t/snapshot/snapshot-2", S("2")));
+    expect_ok(tarn_store_finish_moves(f.store, t->op, true)); /* not one that has happened */
+    expect_contains(fake_s3_ask(t, &f.fake, "objects"), "some/wh/a.db/t/schema/schema-0");
+    expect_ok(tarn_store_remove(f.store, t->op, "a.db/t/snapshot/snapshot-2"));
+    expect_ok(tarn_store_move_folder(f.store, t->op, "a.db/t", "b.db/u"));
+    expect_str(fake_s3_ask(t, &f.fake, "objects"), moved);
+    s3_stop(&f);
+}
+
+TARN_TEST(s3_move, what_is_left_behind_does_not_undo_it)
+{
+    struct s3_fixture f;
+    s3_start(t, &f, "", "s3.retries=0");
+    put_table(t, &f);
     rules(t, &f,
           "[{\"do\": \"answer\", \"status\": 500, \"part\": \"/t/snapshot\", \"method\": "
           "\"DELETE\"}]");
-    /* The same again: on from there, and cut off while the old place is cleared. */
-    expect_status(tarn_store_move_folder(f.store, t->op, "a.db/t", "b.db/u"),
-                  TARN_STORE_UNAVAILABLE, "500");
+    expect_ok(tarn_store_move_folder(f.store, t->op, "a.db/t", "b.db/u"));
+    expect_contains(fake_s3_ask(t, &f.fake, "objects"), "some/wh/a.db/t/snapshot/snapshot-1");
+    expect_ok(tarn_store_finish_moves(f.store, t->op, true)); /* still not, but no error */
     rules(t, &f, "[]");
-    expect_ok(tarn_store_finish_moves(f.store, t->op));
-    expect_str(fake_s3_ask(t, &f.fake, "objects"),
-               "{\"some/wh/b.db/u/bucket-0/f\": 4, \"some/wh/b.db/u/schema/schema-0\": 1, "
-               "\"some/wh/b.db/u/snapshot/snapshot-1\": 1}");
-    expect_ok(tarn_store_finish_moves(f.store, t->op));
+    expect_ok(tarn_store_finish_moves(f.store, t->op, true));
+    expect_str(fake_s3_ask(t, &f.fake, "objects"), moved);
+    expect_ok(tarn_store_finish_moves(f.store, t->op, false));
+    s3_stop(&f);
+}
+
+TARN_TEST(s3_move, one_that_a_crash_cut_off_is_finished_at_the_start)
+{
+    struct s3_fixture f;
+    s3_start(t, &f, "", "s3.retries=0");
+    put_table(t, &f);
+    rules(t, &f,
+          "[{\"do\": \"answer\", \"status\": 500, \"part\": \"/t/schema\", \"method\": "
+          "\"DELETE\"}]");
+    expect_status(tarn_store_move_folder(f.store, t->op, "a.db/t", "b.db/u"),
+                  TARN_STORE_UNAVAILABLE, "500"); /* both places are whole */
+    rules(t, &f, "[]");
+    expect_ok(tarn_store_finish_moves(f.store, t->op, false));
+    expect_str(fake_s3_ask(t, &f.fake, "objects"), moved);
     s3_stop(&f);
 }
 
@@ -476,7 +513,7 @@ TARN_TEST(s3_probe, a_store_without_conditional_put_is_refused)
 TARN_TEST(s3_probe, a_bad_network_is_no_verdict)
 {
     struct s3_fixture f;
-    s3_start(t, &f, "", "");
+    s3_start(t, &f, "", "s3.retries=1");
     rules(t, &f, "[{\"do\": \"reset_after\", \"method\": \"PUT\", \"skip\": 4}]");
     expect_status(tarn_store_probe(f.store, t->op), TARN_STORE_UNAVAILABLE, "");
     rules(t, &f, "[{\"do\": \"reset_after\", \"method\": \"PUT\", \"count\": 3}]");

@@ -104,3 +104,23 @@ TARN_TEST(store_open, keeps_the_uri_without_its_last_slash)
     expect_ok(tarn_store_open(hadoop, &store));
     expect_int(strlen(tarn_store_uri(store)), strlen(hadoop) - 2);
 }
+
+TARN_TEST(store_settings, travel_by_environment)
+{
+    bool found = false, found_other = false;
+    struct tarn_conf *conf = tarn_conf_new();
+    expect_ok(tarn_conf_set(conf, "hdfs.user=hal"));
+    expect_null(tarn_store_environment(t->arena)[0]);
+    tarn_store_configure(conf);
+    for (const char *const *v = tarn_store_environment(t->arena); *v != NULL; v++) {
+        found |= strcmp(*v, "TARN_HDFS_USER=hal") == 0;
+        found_other |= strstr(*v, "WORKER") != NULL;
+    }
+    expect_true(found);
+    expect_false(found_other);
+    expect_status(tarn_store_check_uri("hdfs:///w"), TARN_CONFIG_INVALID, "webhdfs_endpoint");
+    expect_ok(tarn_conf_set(conf, "hdfs.webhdfs_endpoint=http://h:1"));
+    expect_ok(tarn_store_check_uri("hdfs:///w"));
+    tarn_store_configure(NULL);
+    tarn_conf_free(conf);
+}
