@@ -179,6 +179,15 @@ static struct tarn_status *read_number(const struct tarn_conf *conf, enum tarn_c
                            tarn_conf_key_name(key), *out, low, high);
 }
 
+/* So that a start says so, not the first request of a worker. */
+static struct tarn_status *check_readable(enum tarn_conf_key key, const char *path)
+{
+    if (path[0] == '\0' || access(path, R_OK) == 0)
+        return TARN_OK;
+    return tarn_status_new(TARN_CONFIG_INVALID, "%s = %s can't be read: %s",
+                           tarn_conf_key_name(key), path, strerror(errno));
+}
+
 static struct tarn_status *read_limits(const struct tarn_conf *conf, struct tarn_s3_settings *out)
 {
     int64_t retries, connections;
@@ -198,15 +207,6 @@ static struct tarn_status *read_limits(const struct tarn_conf *conf, struct tarn
     TARN_TRY(check_readable(TARN_CONF_s3_ca_file, out->ca_file));
     TARN_TRY(check_readable(TARN_CONF_s3_secret_key_file, out->secret_key_file));
     return check_readable(TARN_CONF_s3_session_token_file, out->session_token_file);
-}
-
-/* So that a start says so, not the first request of a worker. */
-static struct tarn_status *check_readable(enum tarn_conf_key key, const char *path)
-{
-    if (path[0] == '\0' || access(path, R_OK) == 0)
-        return TARN_OK;
-    return tarn_status_new(TARN_CONFIG_INVALID, "%s = %s can't be read: %s",
-                           tarn_conf_key_name(key), path, strerror(errno));
 }
 
 static struct tarn_status *check_region(const char *region)
