@@ -7,11 +7,28 @@
 
 /* --- work on a bucket --- */
 
-struct tarn_bucket_work *tarn_plan__work_new(void)
+#define SPARE_ARENA_SIZE ((size_t)256 << 10) /* a smaller arena isn't begun anew */
+
+struct tarn_bucket_work *tarn_plan__work_new(struct tarn_bucket_work *spare)
 {
-    struct tarn_bucket_work *work = tarn_calloc(1, sizeof *work);
-    work->arena = tarn_arena_new();
-    return work;
+    if (spare == NULL) {
+        struct tarn_bucket_work *work = tarn_calloc(1, sizeof *work);
+        work->arena = tarn_arena_new();
+        return work;
+    }
+    struct tarn_bucket_work kept = *spare;
+    tarn_page_set_fini(&kept.pages);
+    if (tarn_arena_size(kept.arena) > SPARE_ARENA_SIZE) {
+        tarn_arena_free(kept.arena);
+        kept.arena = tarn_arena_new();
+    }
+    *spare = (struct tarn_bucket_work){.refs = kept.refs,
+                                       .capacity = kept.capacity,
+                                       .split_ends = kept.split_ends,
+                                       .split_raw = kept.split_raw,
+                                       .split_capacity = kept.split_capacity,
+                                       .arena = kept.arena};
+    return spare;
 }
 
 void tarn_plan__work_free(struct tarn_bucket_work *work)
@@ -210,7 +227,7 @@ static struct tarn_status *consider_live(struct tarn_planner *p, struct tarn_buc
 static struct tarn_page_bounds *bounds_wanted(struct tarn_planner *p,
                                               const struct tarn_page_ref *ref)
 {
-    bool of_keys = p->has_where && p->key_count > 0 && p->key_where.node_count > 0;
+    bool of_keys = p->has_key_where;
     bool of_values = p->has_where && p->is_append;
     if ((!of_keys && !of_values) || ref->version == 0 ||
         (ref->bounds != NULL && ref->bounds->schema_id == p->plan.schema->id))
@@ -435,5 +452,9 @@ struct tarn_status *tarn_plan__next_bucket(struct tarn_planner *p, bool *found,
         if (work->count > 0)
             return TARN_OK;
         tarn_page_set_fini(&work->pages);
+        if (tarn_arena_size(work->arena) > SPARE_ARENA_SIZE) { /* nothing of it is left */
+            tarn_arena_free(work->arena);
+            work->arena = tarn_arena_new();
+        }
     }
 }

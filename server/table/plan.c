@@ -6,11 +6,23 @@
  * plan keeps is filtered exactly by the reader.
  */
 
+#define BATCH_ARENA_SIZE ((size_t)1 << 20)
+
+struct batch { /* lists on the heap; their memory serves all batches of a plan */
+    struct tarn_split *splits;
+    size_t split_count, split_capacity;
+    size_t *first_files; /* of each split, in `files` */
+    struct tarn_plan_file *files;
+    size_t file_count, file_capacity;
+    struct tarn_arena *arena; /* of lists in files; NULL: none yet */
+};
+
 struct tarn_plan_cursor {
     struct tarn_planner p;
     struct tarn_bucket_work *work;  /* what is being given out; NULL: none */
     struct tarn_bucket_work *spent; /* what the last batch borrows from, besides `work` */
-    struct tarn_arena *batch;       /* of the last batch */
+    struct tarn_bucket_work *spare; /* its memory serves the next bucket */
+    struct batch batch;             /* the last one */
     int64_t begun_ns;
 };
 
@@ -105,9 +117,14 @@ static void free_spent(struct tarn_plan_cursor *c)
     while (c->spent != NULL) {
         struct tarn_bucket_work *work = c->spent;
         c->spent = work->next;
-        tarn_plan__work_free(work);
+        if (c->spare == NULL)
+            c->spare = work;
+        else
+            tarn_plan__work_free(work);
     }
-    tarn_arena_drop(&c->batch);
+    if (c->batch.arena != NULL && tarn_arena_size(c->batch.arena) > BATCH_ARENA_SIZE)
+        tarn_arena_drop(&c->batch.arena);
+    c->batch.file_count = c->batch.split_count = 0;
 }
 
 void tarn_plan_cursor_free(struct tarn_plan_cursor *c)
@@ -115,7 +132,12 @@ void tarn_plan_cursor_free(struct tarn_plan_cursor *c)
     if (c == NULL)
         return;
     free_spent(c);
+    tarn_plan__work_free(c->spare);
     tarn_plan__work_free(c->work);
+    free(c->batch.splits);
+    free(c->batch.first_files);
+    free(c->batch.files);
+    tarn_arena_free(c->batch.arena);
     free(c->p.listed);
     tarn_arena_free(c->p.listed_arena);
     tarn_arena_free(c->p.scratch);
@@ -133,28 +155,13 @@ void tarn_plan_cursor_drop(struct tarn_plan_cursor **cursor)
 
 /* --- batches --- */
 
-struct batch { /* in the making, on the heap */
-    struct tarn_split *splits;
-    size_t split_count, split_capacity;
-    size_t *first_files; /* of each split, in `files` */
-    struct tarn_plan_file *files;
-    size_t file_count, file_capacity;
-};
-
-static void batch_fini(struct batch *b)
-{
-    free(b->splits);
-    free(b->first_files);
-    free(b->files);
-}
-
 /* A file as the caller gets it: unpacked, its bytes those of the work on its bucket. */
 static struct tarn_status *put_file(struct tarn_plan_cursor *c, struct batch *b,
                                     const struct tarn_bucket_work *work, const struct tarn_ref *ref)
 {
     TARN_GROW(b->files, b->file_count, b->file_capacity);
     struct tarn_plan_file *file = &b->files[b->file_count];
-    TARN_TRY(tarn_manifest_entry_view(tarn_slice_of(ref->packed, ref->packed_size), c->batch,
+    TARN_TRY(tarn_manifest_entry_view(tarn_slice_of(ref->packed, ref->packed_size), b->arena,
                                       &file->entry));
     file->entry.kind = TARN_ENTRY_ADD;
     file->entry.partition = work->partition;
@@ -271,8 +278,9 @@ static struct tarn_status *next_work(struct tarn_plan_cursor *c)
     struct tarn_planner *p = &c->p;
     if (limit_reached(p))
         return count_rest(p);
-    TARN_OWN(tarn_plan__work_drop) struct tarn_bucket_work *work = tarn_plan__work_new();
+    TARN_OWN(tarn_plan__work_drop) struct tarn_bucket_work *work = tarn_plan__work_new(c->spare);
     bool found = false;
+    c->spare = NULL;
     TARN_TRY(tarn_plan__next_bucket(p, &found, work));
     p->ended = !found;
     if (!found)
@@ -297,38 +305,33 @@ static void finish(struct tarn_plan_cursor *c)
 }
 
 /* Pointers into a batch's lists are set once these no longer move. */
-static void settle(struct tarn_plan_cursor *c, struct batch *b, struct tarn_plan_batch *out)
+static void settle(struct batch *b, struct tarn_plan_batch *out)
 {
-    struct tarn_plan_file *files = tarn_arena_alloc(c->batch, (b->file_count + 1) * sizeof *files);
-    struct tarn_split *splits = tarn_arena_alloc(c->batch, (b->split_count + 1) * sizeof *splits);
-    if (b->file_count > 0)
-        memcpy(files, b->files, b->file_count * sizeof *files);
-    if (b->split_count > 0)
-        memcpy(splits, b->splits, b->split_count * sizeof *splits);
     for (size_t i = 0; i < b->split_count; i++) {
-        splits[i].files = files + b->first_files[i];
-        splits[i].before_files = splits[i].files + splits[i].file_count;
+        b->splits[i].files = b->files + b->first_files[i];
+        b->splits[i].before_files = b->splits[i].files + b->splits[i].file_count;
     }
-    *out = (struct tarn_plan_batch){splits, b->split_count, files, b->file_count};
+    *out = (struct tarn_plan_batch){b->splits, b->split_count, b->files, b->file_count};
 }
 
 struct tarn_status *tarn_plan_cursor_next(struct tarn_plan_cursor *c, struct tarn_plan_batch *out)
 {
     TARN_OWN(tarn_table__leave) TARN_UNUSED pthread_rwlock_t *place = tarn_table__enter(c->p.table);
-    TARN_OWN(batch_fini) struct batch b = {0};
+    struct batch *b = &c->batch;
     free_spent(c);
-    c->batch = tarn_arena_new();
+    if (b->arena == NULL)
+        b->arena = tarn_arena_new();
     TARN_TRY(tarn_table__check_here(c->p.table));
     TARN_TRY(tarn_op_check(c->p.op));
     bool was_ended = c->p.ended;
     if (!was_ended && !c->p.is_listed)
         TARN_TRY(look_again(&c->p));
-    while (b.file_count < TARN_PLAN_BATCH_FILES) {
+    while (b->file_count < TARN_PLAN_BATCH_FILES) {
         if (c->work == NULL && !c->p.ended)
             TARN_TRY(next_work(c));
         if (c->work == NULL)
             break;
-        TARN_TRY(fill(c, &b));
+        TARN_TRY(fill(c, b));
         if (c->work->next_split == c->work->split_count) {
             c->work->next = c->spent;
             c->spent = tarn_move(c->work);
@@ -336,7 +339,7 @@ struct tarn_status *tarn_plan_cursor_next(struct tarn_plan_cursor *c, struct tar
     }
     if (c->p.ended && !was_ended)
         finish(c);
-    settle(c, &b, out);
+    settle(b, out);
     return TARN_OK;
 }
 

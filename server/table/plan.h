@@ -56,7 +56,7 @@ struct tarn_planner {
 
     struct tarn_predicate partition_where; /* what `where` says of partition columns alone */
     struct tarn_predicate key_where;       /* … of primary key columns alone */
-    bool has_where, index_helps;
+    bool has_where, has_key_where, index_helps;
     const struct tarn_type **partition_types;
     int *partition_columns;
     size_t partition_count;
@@ -119,7 +119,8 @@ TARN_MUST struct tarn_status *tarn_plan__prune_bucket(struct tarn_planner *p,
                                                       struct tarn_bucket_work *work);
 
 /* --- gather.c --- */
-struct tarn_bucket_work *tarn_plan__work_new(void);
+/* spare: one whose memory may be used; or NULL. */
+struct tarn_bucket_work *tarn_plan__work_new(struct tarn_bucket_work *spare);
 void tarn_plan__work_free(struct tarn_bucket_work *work);
 void tarn_plan__work_drop(struct tarn_bucket_work **work);
 /* A ref to a packed entry; its view comes along. */

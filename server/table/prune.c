@@ -67,6 +67,11 @@ static const struct tarn_value *fixed_values(const struct tarn_predicate *p, int
     return NULL;
 }
 
+static bool is_true(const struct tarn_predicate *p)
+{
+    return p->node_count == 0 || (p->node_count == 1 && p->nodes[0].op == TARN_PRED_TRUE);
+}
+
 static void prepare_buckets(struct tarn_planner *p)
 {
     const struct tarn_options *o = p->plan.options;
@@ -115,6 +120,7 @@ struct tarn_status *tarn_plan__prepare(struct tarn_planner *p)
                                      &p->partition_where));
     TARN_TRY(
         tarn_predicate_restrict(&plan->where, p->key_columns, p->key_count, arena, &p->key_where));
+    p->has_key_where = p->key_count > 0 && !is_true(&p->key_where);
     p->index_helps = plan->options->file_index_read && tarn_file_index_helps(&plan->where);
     prepare_buckets(p);
     return TARN_OK;
@@ -253,7 +259,7 @@ struct tarn_status *tarn_plan__key_passes(struct tarn_planner *p,
                                           const struct tarn_manifest_entry *entry, bool *out)
 {
     *out = true;
-    if (!p->has_where || p->key_count == 0 || p->key_where.node_count == 0)
+    if (!p->has_key_where)
         return TARN_OK;
     forget_bounds(p, entry->file.row_count);
     if (key_range_bounds(p, entry->file.min_key, entry->file.max_key))
@@ -317,9 +323,8 @@ struct tarn_status *tarn_plan__stats_verdict(struct tarn_planner *p,
     if (!p->has_where)
         return TARN_OK;
     struct tarn_value *min = p->key_values, *max = min + p->key_count;
-    if (p->key_count > 0 && p->key_where.node_count > 0 &&
-        decode_rows(file->key_stats.min, file->key_stats.max, p->key_types, p->key_count, min,
-                    max)) {
+    if (p->has_key_where && decode_rows(file->key_stats.min, file->key_stats.max, p->key_types,
+                                        p->key_count, min, max)) {
         forget_bounds(p, file->row_count);
         for (size_t i = 0; i < p->key_count; i++)
             set_bounds(p->bounds, p->key_columns[i], &file->key_stats, i, min, max);

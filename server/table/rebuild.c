@@ -12,24 +12,55 @@
 /* --- loading --- */
 
 struct record {
-    struct tarn_slice key, value;
+    uint64_t
+        head; /* the first bytes in which keys differ, as a number: most comparisons end there */
+    struct tarn_slice key, value, other; /* other: what a second family has under the same key */
 };
 
 static int by_key(const void *a, const void *b)
 {
-    return tarn_slice_compare(((const struct record *)a)->key, ((const struct record *)b)->key);
+    const struct record *left = a, *right = b;
+    if (left->head != right->head)
+        return left->head < right->head ? -1 : 1;
+    return tarn_slice_compare(left->key, right->key);
 }
 
+static size_t common_size(const struct record *records, size_t count)
+{
+    size_t common = count == 0 ? 0 : records[0].key.size;
+    for (size_t i = 1; i < count; i++) {
+        size_t size = TARN_MIN(common, records[i].key.size), n = 0;
+        while (n < size && records[i].key.data[n] == records[0].key.data[n])
+            n++;
+        common = n;
+    }
+    return common;
+}
+
+static void sort_records(struct record *records, size_t count)
+{
+    size_t common = common_size(records, count);
+    for (size_t i = 0; i < count; i++) {
+        struct tarn_slice key = records[i].key;
+        records[i].head = 0;
+        for (size_t n = 0; n < 8; n++) /* a key that ends counts as zeros: then the bytes decide */
+            records[i].head =
+                records[i].head << 8 | (common + n < key.size ? key.data[common + n] : (uint8_t)0);
+    }
+    qsort(records, count, sizeof *records, by_key);
+}
+
+/* In order already. */
 static struct tarn_status *load_records(struct tarn_table *table, enum tarn_family family,
-                                        struct record *records, size_t count)
+                                        const struct record *records, size_t count, bool other)
 {
     TARN_OWN(tarn_state_loader_drop) struct tarn_state_loader *loader = NULL;
     TARN_TRY(tarn_state_loader_new(table->env->state, family, &loader));
-    qsort(records, count, sizeof *records, by_key);
     for (size_t i = 0; i < count;
          i++) /* twice the same: a file that is named twice is there once */
         if (i == 0 || !tarn_slice_equal(records[i].key, records[i - 1].key))
-            TARN_TRY(tarn_state_loader_put(loader, records[i].key, records[i].value));
+            TARN_TRY(tarn_state_loader_put(loader, records[i].key,
+                                           other ? records[i].other : records[i].value));
     return tarn_state_loader_finish(loader);
 }
 
@@ -48,23 +79,24 @@ struct tarn_status *tarn_table__index_load(struct tarn_table *table,
     TARN_OWN(tarn_arena_drop) struct tarn_arena *arena = tarn_arena_new();
     TARN_OWN(tarn_buf_drop) struct tarn_buf buf = {0};
     struct record *live = tarn_arena_alloc(arena, (count + 1) * sizeof *live);
-    struct record *stats = tarn_arena_alloc(arena, (count + 1) * sizeof *stats);
     struct record *names = tarn_arena_alloc(arena, (count + 1) * sizeof *names);
     for (size_t i = 0; i < count; i++) {
         tarn_table__live_key(table->uuid, entries[i], &buf);
-        live[i].key = stats[i].key = settle(arena, &buf);
+        live[i].key = settle(arena, &buf);
         tarn_table__live_value(entries[i], 0, &buf);
         live[i].value = settle(arena, &buf);
         tarn_manifest_entry_pack(entries[i], true, &buf);
-        stats[i].value = settle(arena, &buf);
+        live[i].other = settle(arena, &buf);
         tarn_table__name_key(table->uuid, entries[i], &buf);
         names[i].key = settle(arena, &buf);
         tarn_key_add_i64(&buf, entries[i]->file.creation_time_ms);
         names[i].value = settle(arena, &buf);
     }
-    TARN_TRY(load_records(table, TARN_FAMILY_STATS, stats, count));
-    TARN_TRY(load_records(table, TARN_FAMILY_NAMES, names, count));
-    return load_records(table, TARN_FAMILY_LIVE, live, count);
+    sort_records(live, count);
+    sort_records(names, count);
+    TARN_TRY(load_records(table, TARN_FAMILY_STATS, live, count, true));
+    TARN_TRY(load_records(table, TARN_FAMILY_NAMES, names, count, false));
+    return load_records(table, TARN_FAMILY_LIVE, live, count, false);
 }
 
 /* --- the whole of one state --- */
