@@ -28,6 +28,7 @@ import org.apache.paimon.table.sink.BatchTableCommit;
 import org.apache.paimon.table.sink.BatchTableWrite;
 import org.apache.paimon.table.sink.BatchWriteBuilder;
 import org.apache.paimon.table.sink.CommitMessage;
+import org.apache.paimon.table.sink.CommitMessageSerializer;
 import org.apache.paimon.append.AppendCompactCoordinator;
 import org.apache.paimon.append.AppendCompactTask;
 import org.apache.paimon.operation.BaseAppendFileStoreWrite;
@@ -73,6 +74,9 @@ import java.util.Map;
  *
  *   create  DB.TABLE SCHEMA.json             a schema as Paimon's Schema class reads it
  *   write   DB.TABLE ROWS.jsonl [k=v]...     one commit; member "rowkind" (+I, -U, +U, -D) is the row's kind
+ *   prepare DB.TABLE ROWS.jsonl OUT [k=v]... as write, but not committed: the messages' version, and each serialized, in base64,
+ *                                            a line of OUT each
+ *   prepare-compact DB.TABLE OUT [k=v]...    likewise of a compaction
  *   compact DB.TABLE [k=v]...                everything, to the top level
  *   dump    DB.TABLE OUT.jsonl [k=v]...      what the reader returns; k=v are table options (scan.snapshot-id=7)
  *   set     DB.TABLE k=v...                  alters options
@@ -127,6 +131,10 @@ public class TarnInterop {
                 return 0;
             case "write":
                 return write(catalog.getTable(id).copy(options(w, 3)), Paths.get(w[2]));
+            case "prepare":
+                return prepare(catalog.getTable(id).copy(options(w, 4)), Paths.get(w[2]), Paths.get(w[3]));
+            case "prepare-compact":
+                return prepareCompact((FileStoreTable) catalog.getTable(id).copy(options(w, 3)), Paths.get(w[2]));
             case "compact":
                 return compact((FileStoreTable) catalog.getTable(id).copy(options(w, 2)));
             case "dump":
@@ -200,6 +208,36 @@ public class TarnInterop {
             c.commit(w.prepareCommit());
         }
         return latest(t);
+    }
+
+    static long prepare(Table t, Path rows, Path out) throws Exception {
+        try (BatchTableWrite w = t.newBatchWriteBuilder().newWrite()) {
+            w.withIOManager(scratch());
+            fill(w, t, rows);
+            return serialize(w.prepareCommit(), out);
+        }
+    }
+
+    static long prepareCompact(FileStoreTable t, Path out) throws Exception {
+        t = t.copy(Collections.singletonMap("write-only", "false"));
+        try (BatchTableWrite w = t.newBatchWriteBuilder().newWrite()) {
+            w.withIOManager(scratch());
+            for (BucketEntry b : t.newSnapshotReader().bucketEntries()) {
+                w.compact(b.partition(), b.bucket(), true);
+            }
+            return serialize(w.prepareCommit(), out);
+        }
+    }
+
+    static long serialize(List<CommitMessage> messages, Path out) throws Exception {
+        CommitMessageSerializer serializer = new CommitMessageSerializer();
+        List<String> lines = new ArrayList<>();
+        lines.add(String.valueOf(serializer.getVersion()));
+        for (CommitMessage m : messages) {
+            lines.add(Base64.getEncoder().encodeToString(serializer.serialize(m)));
+        }
+        Files.write(out, lines);
+        return messages.size();
     }
 
     static void fill(BatchTableWrite w, Table t, Path rows) throws Exception {
