@@ -362,6 +362,16 @@ static struct tarn_status *check_against(struct tarn_op *op, struct tarn_table *
                            table->view->view.options.last_safe_snapshot);
 }
 
+/* The snapshot of the table's history, from the index; *found false: it expired. */
+struct tarn_status *tarn_table__past(struct tarn_table *table, int64_t id, struct tarn_arena *arena,
+                                     bool *found, struct tarn_snapshot *out)
+{
+    TARN_OWN(tarn_buf_drop) struct tarn_buf json = {0};
+    TARN_TRY(tarn_table__indexed_snapshot(table, id, found, &json));
+    return *found ? tarn_snapshot_decode(tarn_arena_copy(arena, tarn_buf_slice(&json)), arena, out)
+                  : TARN_OK;
+}
+
 /* From the head back to the last safe snapshot, or to the user's own last one, which was held against those before
  * it. Those that expired can't be asked. */
 static struct tarn_status *check_strict(struct tarn_op *op, struct tarn_table *table,
@@ -374,14 +384,13 @@ static struct tarn_status *check_strict(struct tarn_op *op, struct tarn_table *t
     TARN_OWN(tarn_map_drop) struct tarn_map *partitions = touched_partitions(c);
     TARN_OWN(tarn_arena_drop) struct tarn_arena *arena = tarn_arena_new();
     struct tarn_snapshot snapshot = head->snapshot, before;
-    struct tarn_slice json;
     for (int64_t id = head->id; id > safe; id--) {
         TARN_TRY(tarn_op_check(op));
         if (tarn_slice_equal(snapshot.commit_user, c->user))
             return TARN_OK;
         bool found = false;
         if (id > 1)
-            TARN_TRY(tarn_table__read_snapshot(op, table, id - 1, arena, &found, &json, &before));
+            TARN_TRY(tarn_table__past(table, id - 1, arena, &found, &before));
         TARN_TRY(check_against(op, table, c, &snapshot, found ? &before : NULL, partitions));
         if (!found)
             return TARN_OK;

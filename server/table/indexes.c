@@ -226,9 +226,8 @@ static struct tarn_status *find_base(struct tarn_op *op, struct tarn_table *tabl
     if (base->id < 1 || base->id > head->id)
         return TARN_OK;
     struct tarn_snapshot snapshot;
-    struct tarn_slice json;
     bool found;
-    TARN_TRY(tarn_table__read_snapshot(op, table, base->id, op->arena, &found, &json, &snapshot));
+    TARN_TRY(tarn_table__past(table, base->id, op->arena, &found, &snapshot));
     base->gone = !found;
     base->manifest = found ? snapshot.index_manifest : tarn_slice_str(NULL);
     return TARN_OK;

@@ -299,6 +299,10 @@ TARN_MUST struct tarn_status *tarn_table__encode_list(struct tarn_op *op, struct
                                                       size_t count, struct tarn_slice *name,
                                                       int64_t *size, struct tarn_objects *objects);
 
+/* A snapshot of the table's history, from the index; *found false: it expired. */
+TARN_MUST struct tarn_status *tarn_table__past(struct tarn_table *table, int64_t id,
+                                               struct tarn_arena *arena, bool *found,
+                                               struct tarn_snapshot *out);
 /* Two of these files whose key ranges meet, *one NULL where there are none. All of one bucket of a table with a
  * primary key. */
 TARN_MUST struct tarn_status *tarn_table__find_overlap(

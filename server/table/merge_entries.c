@@ -3,10 +3,13 @@
 /*
  * Merging manifests, entry by entry: an ADD and the DELETE behind it come to nothing, all else stays in order. Two
  * passes: the first learns what is deleted, the second copies block by block. In memory are one manifest as it
- * lies in the store, one block of it, one new manifest as it will lie there, and the set of what is deleted.
+ * lies in the store (or several small ones), one block of it, one new manifest as it will lie there, and the set of
+ * what is deleted.
  */
 
-#define DIGEST_SIZE 16      /* of SHA-256 of an identity: two files never share one */
+#define DIGEST_SIZE 16 /* of SHA-256 of an identity: two files never share one */
+#define HELD_SIZE_MAX (16 << 20)
+#define FETCHES_MAX 8
 #define PARTITIONS_MAX 1000 /* of DELETEs; more aren't held against statistics */
 
 /* --- what is deleted --- */
@@ -98,6 +101,8 @@ struct merger {
     bool full;
     bool matched; /* of find_match */
     struct tarn_buf scratch;
+    struct tarn_buf
+        *held; /* bytes of the manifests in before, while they are held; in the work's arena */
     /* the manifest that is being written */
     struct tarn_buf bytes;
     struct tarn_manifest_writer *writer; /* NULL: none is open */
@@ -105,13 +110,90 @@ struct merger {
     size_t room; /* so many more may be begun: the result never has more than there were */
 };
 
+static void drop_held(struct merger *m, size_t begin, size_t end)
+{
+    for (size_t i = begin; i < end; i++)
+        tarn_buf_drop(&m->held[i]);
+}
+
 static void merger_fini(struct merger *m)
 {
     tarn_manifest_writer_free(m->writer);
+    drop_held(m, 0, m->work->before_count);
     fates_fini(&m->fates);
     tarn_map_free(m->partitions);
     tarn_buf_drop(&m->scratch);
     tarn_buf_drop(&m->bytes);
+}
+
+/* --- getting them: several at a time where each is a round trip, and once where the second pass may have them --- */
+
+struct fetch {
+    struct merger *m;
+    struct tarn_op op;
+    struct tarn_buf *out;
+    const char *key;
+    struct tarn_status *status;
+    struct tarn_gate *done;
+};
+
+static void run_fetch(void *arg)
+{
+    struct fetch *f = arg;
+    f->status = tarn_store_get(f->m->table->env->store, &f->op, f->key, f->out);
+    tarn_gate_open(f->done);
+}
+
+static const char *key_of(struct merger *m, const struct tarn_manifest_file *file)
+{
+    return tarn_table__key(m->op, m->table, "manifest/%.*s", TARN_SLICE_ARG(file->name));
+}
+
+static void begin_fetch(struct merger *m, size_t i, struct fetch *f)
+{
+    *f = (struct fetch){
+        .m = m, .out = &m->held[i], .key = key_of(m, &m->work->before[i]), .done = tarn_gate_new()};
+    tarn_op_init_child(&f->op, m->op);
+    tarn_exec_post(m->table->env->exec, run_fetch, f);
+}
+
+static void end_fetch(struct fetch *f, struct tarn_status **first)
+{
+    tarn_gate_wait(f->done, NULL); /* its op is cancelled with the merge's */
+    tarn_gate_free(f->done);
+    tarn_op_fini(&f->op);
+    if (*first == TARN_OK)
+        *first = f->status;
+    else
+        tarn_status_free(f->status);
+}
+
+/* Those of [begin, end) that are asked for, FETCHES_MAX at a time. */
+static struct tarn_status *fetch_all(struct merger *m, size_t begin, size_t end)
+{
+    struct fetch fetches[FETCHES_MAX];
+    struct tarn_status *first = TARN_OK;
+    size_t begun = begin, ended = begin;
+    while (ended < end) {
+        for (; begun < end && begun - ended < FETCHES_MAX && first == TARN_OK; begun++)
+            begin_fetch(m, begun, &fetches[begun % FETCHES_MAX]);
+        if (ended == begun)
+            break;
+        end_fetch(&fetches[ended++ % FETCHES_MAX], &first);
+    }
+    return first;
+}
+
+/* Takes all manifests of [begin, end) into memory at once, where they are small. */
+static struct tarn_status *hold(struct merger *m, size_t begin, size_t end)
+{
+    int64_t size = 0;
+    for (size_t i = begin; i < end; i++)
+        size += TARN_MIN(m->work->before[i].size, (int64_t)HELD_SIZE_MAX);
+    if (size > HELD_SIZE_MAX)
+        return TARN_OK;
+    struct tarn_status *s = fetch_all(m, begin, end);
+    return s == TARN_OK ? s : tarn_status_wrap(s, "table %s", tarn_table_name(m->table));
 }
 
 typedef struct tarn_status *(*block_fn)(struct merger *m, struct tarn_manifest_entry *entries,
@@ -122,10 +204,14 @@ static struct tarn_status *each_block(struct merger *m, const struct tarn_manife
 {
     TARN_OWN(tarn_buf_drop) struct tarn_buf bytes = {0};
     TARN_OWN(tarn_arena_drop) struct tarn_arena *arena = tarn_arena_new();
-    const char *key = tarn_table__key(m->op, m->table, "manifest/%.*s", TARN_SLICE_ARG(file->name));
-    TARN_TRY(tarn_store_get(m->table->env->store, m->op, key, &bytes));
+    const char *key = key_of(m, file);
+    struct tarn_slice whole = tarn_buf_slice(&m->held[file - m->work->before]);
+    if (whole.size == 0) {
+        TARN_TRY(tarn_store_get(m->table->env->store, m->op, key, &bytes));
+        whole = tarn_buf_slice(&bytes);
+    }
     struct tarn_manifest_reader *reader;
-    TARN_TRY(tarn_manifest_open(tarn_buf_slice(&bytes), arena, &reader));
+    TARN_TRY(tarn_manifest_open(whole, arena, &reader));
     for (;;) {
         TARN_OWN(tarn_arena_drop) struct tarn_arena *block = tarn_arena_new();
         struct tarn_manifest_entry *entries;
@@ -373,13 +459,16 @@ static struct tarn_status *merge_full(struct merger *m, bool *done)
 static struct tarn_status *merge_run(struct merger *m, const struct tarn_manifest_file *files,
                                      size_t count)
 {
+    size_t begin = (size_t)(files - m->work->before);
     fates_fini(&m->fates);
     m->room = count;
+    TARN_TRY(hold(m, begin, begin + count));
     for (size_t i = 0; i < count; i++)
         if (files[i].deleted_count > 0)
             TARN_TRY(read_file(m, &files[i], note_deletes));
     for (size_t i = 0; i < count; i++)
         TARN_TRY(read_file(m, &files[i], copy_block));
+    drop_held(m, begin, begin + count);
     m->work->changed = true;
     return end_manifest(m);
 }
@@ -411,6 +500,7 @@ struct tarn_status *tarn_table__merge_work(struct tarn_op *op, struct tarn_table
     const struct tarn_schema *schema = &work->view->schema;
     TARN_OWN(merger_fini)
     struct merger m = {.op = op, .table = table, .work = work, .partitions = tarn_map_new()};
+    m.held = tarn_arena_calloc(work->arena, work->before_count + 1, sizeof *m.held);
     m.partition_types = tarn_partition_types(schema, work->arena);
     m.partition_column_count = schema->partition_key_count;
     work->after = tarn_arena_calloc(work->arena, work->before_count + 1, sizeof *work->after);

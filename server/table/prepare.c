@@ -60,6 +60,15 @@ static struct tarn_manifest_entry *copy_entries(struct tarn_arena *arena,
     return copy;
 }
 
+/* To be thinned out: the request's are copied, those of an overwrite were made for this attempt. */
+static struct tarn_manifest_entry *own_entries(struct tarn_arena *arena,
+                                               const struct tarn_manifest_entry *request,
+                                               const struct tarn_commit_part *part)
+{
+    return part->entries != request ? (struct tarn_manifest_entry *)part->entries
+                                    : copy_entries(arena, part->entries, part->count);
+}
+
 /* What is left of a member's part, or why it can't be. *nothing: a dynamic overwrite of no partition. */
 static struct tarn_status *check_part(struct tarn_group *group, const struct tarn_member *member,
                                       struct tarn_commit_part *part, bool *nothing)
@@ -80,7 +89,7 @@ static struct tarn_status *check_part(struct tarn_group *group, const struct tar
     struct tarn_candidate candidate = {.kind = member->kind,
                                        .user = commit->user,
                                        .entries =
-                                           copy_entries(op->arena, part->entries, part->count),
+                                           own_entries(op->arena, member->part->entries, part),
                                        .count = part->count,
                                        .known_count = resolved.known_count,
                                        .index = part->index,
@@ -426,7 +435,8 @@ void tarn_table__unprepare(struct tarn_group *group)
     if (!group->put.taken_back) /* a put that is still under way somewhere may bring it back */
         tarn_table__remove_objects(&group->op, group->table, &group->objects);
     group->objects = (struct tarn_objects){0};
-    if (group->merge_used) /* likewise: what a snapshot may name yet is not used again, nor removed */
+    if (group
+            ->merge_used) /* likewise: what a snapshot may name yet is not used again, nor removed */
         tarn_table__merge_settle(&group->op, group->table, group->put.taken_back);
     group->merge_used = false;
     tarn_head_free(group->next);
