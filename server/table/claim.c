@@ -127,10 +127,16 @@ static struct tarn_status *is_followed(struct tarn_op *op, const struct tarn_put
 static struct tarn_status *look_back(struct tarn_op *op, struct tarn_put *put)
 {
     struct tarn_table *table = put->table;
-    bool stands, followed;
+    bool stands, found, ours, followed;
     TARN_TRY(tarn_table__check_ground(op, table, put->ground_id, put->ground_json, &stands));
     if (stands)
         return TARN_OK;
+    TARN_TRY(read_back(op, put, &found, &ours));
+    if (!ours) { /* who took the ground away took it, too, and may have put another there */
+        put->claim = TARN_CLAIM_TAKEN;
+        put->taken_back = true;
+        return TARN_OK;
+    }
     TARN_TRY(is_followed(op, put, &followed));
     if (followed)
         return TARN_OK;

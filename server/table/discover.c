@@ -1,6 +1,7 @@
 #include "table/internal.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 /*
  * What a table's folder holds: which snapshots and schemas, and their files. Hints are looked at first
@@ -76,22 +77,46 @@ static int64_t read_hint(struct tarn_op *op, struct tarn_table *table, const cha
     return id;
 }
 
+static int newest_first(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return x < y ? 1 : x > y ? -1 : 0;
+}
+
+/* Ids have no gaps. What lies below one is no history: a process that died before it could take back the snapshot that
+ * it put under an id that others had used and expired (README.md, I3). */
+static struct tarn_status *find_run(struct tarn_op *op, struct tarn_table *table, int64_t *ids,
+                                    size_t count, struct tarn_range *out)
+{
+    qsort(ids, count, sizeof *ids, newest_first);
+    *out = (struct tarn_range){ids[0], ids[0]};
+    for (size_t i = 1; i < count; i++) {
+        bool listed = ids[i] >= out->earliest - 1, there = true;
+        if (!listed) /* a list may be short of one */
+            TARN_TRY(
+                exists(op, table,
+                       tarn_table__key(op, table, "snapshot/snapshot-%" PRId64, out->earliest - 1),
+                       &there));
+        if (!there)
+            break;
+        out->earliest = ids[i];
+    }
+    return TARN_OK;
+}
+
 static struct tarn_status *list_range(struct tarn_op *op, struct tarn_table *table,
                                       struct tarn_range *out)
 {
     struct tarn_object *objects;
-    size_t count;
+    size_t count, n = 0;
     TARN_TRY(tarn_store_list(table->env->store, op, tarn_table__key(op, table, "snapshot"), false,
                              &objects, &count));
     *out = (struct tarn_range){0, 0};
-    for (size_t i = 0; i < count; i++) {
-        int64_t id;
-        if (objects[i].is_folder || !parse_id(objects[i].key, "snapshot-", &id) || id <= 0)
-            continue;
-        out->earliest = out->earliest == 0 ? id : TARN_MIN(out->earliest, id);
-        out->latest = TARN_MAX(out->latest, id);
-    }
-    return TARN_OK;
+    TARN_OWN(tarn_free_drop) int64_t *ids = tarn_calloc(count + 1, sizeof *ids);
+    for (size_t i = 0; i < count; i++)
+        if (!objects[i].is_folder && parse_id(objects[i].key, "snapshot-", &ids[n]) && ids[n] > 0)
+            n++;
+    return n == 0 ? TARN_OK : find_run(op, table, ids, n, out);
 }
 
 struct tarn_status *tarn_table__find_range(struct tarn_op *op, struct tarn_table *table,

@@ -1,4 +1,4 @@
-#include "table/internal.h"
+#include "table/commit_internal.h"
 #include "table/pages.h"
 
 /* The table as an object: opening, the look for what others wrote, and the views that readers hold. */
@@ -136,13 +136,20 @@ static void view_box_drop(struct view_box **box)
     *box = NULL;
 }
 
-/* A reference to the newest schema; look: whether there is a newer one than that of the present view. */
-static struct tarn_status *find_schema(struct tarn_op *op, struct tarn_table *table, bool look,
-                                       struct schema_box **out)
+enum schema_look {
+    SCHEMA_KNOWN, /* that of the present view */
+    SCHEMA_NEXT,  /* is there a newer one? */
+    SCHEMA_ANEW   /* the past was rewritten: any may be another by now, or none be left */
+};
+
+/* A reference to the newest schema. */
+static struct tarn_status *find_schema(struct tarn_op *op, struct tarn_table *table,
+                                       enum schema_look look, struct schema_box **out)
 {
-    struct schema_box *known = table->view == NULL ? NULL : table->view->schema;
+    struct schema_box *known =
+        table->view == NULL || look == SCHEMA_ANEW ? NULL : table->view->schema;
     int64_t id = known == NULL ? -1 : known->schema.id;
-    if (look || known == NULL) {
+    if (look != SCHEMA_KNOWN || known == NULL) {
         TARN_TRY(tarn_table__latest_schema_id(op, table, id, &id));
         table->schema_looked_ms = tarn_clock_mono_ms();
     }
@@ -166,7 +173,7 @@ static struct tarn_status *find_schema(struct tarn_op *op, struct tarn_table *ta
 
 /* looked: the head is what the folder says now. */
 static struct tarn_status *publish(struct tarn_op *op, struct tarn_table *table, int64_t earliest,
-                                   bool looked, bool look_schema)
+                                   bool looked, enum schema_look look_schema)
 {
     TARN_OWN(view_box_drop) struct view_box *box = tarn_calloc(1, sizeof *box);
     atomic_init(&box->ref_count, 1);
@@ -198,7 +205,7 @@ static int64_t earliest_id(const struct tarn_table *table)
 
 struct tarn_status *tarn_table__publish_view(struct tarn_op *op, struct tarn_table *table)
 {
-    return publish(op, table, earliest_id(table), false, false);
+    return publish(op, table, earliest_id(table), false, SCHEMA_KNOWN);
 }
 
 struct tarn_status *tarn_table__look_schema(struct tarn_op *op, struct tarn_table *table)
@@ -209,7 +216,7 @@ struct tarn_status *tarn_table__look_schema(struct tarn_op *op, struct tarn_tabl
                              tarn_table__key(op, table, "schema/schema-%" PRId64, id + 1), &next,
                              NULL));
     table->schema_looked_ms = tarn_clock_mono_ms();
-    return next ? publish(op, table, earliest_id(table), false, true) : TARN_OK;
+    return next ? publish(op, table, earliest_id(table), false, SCHEMA_NEXT) : TARN_OK;
 }
 
 const struct tarn_table_view *tarn_table__view_ref(struct tarn_table *table)
@@ -259,12 +266,52 @@ static struct tarn_status *unchanged(struct tarn_op *op, struct tarn_table *tabl
     return TARN_OK;
 }
 
+/* Is what was the head no longer there as it was? */
+static struct tarn_status *is_rewritten(struct tarn_op *op, struct tarn_table *table, bool *out)
+{
+    bool stands = table->view == NULL;
+    if (table->head != NULL)
+        TARN_TRY(tarn_table__check_ground(op, table, table->head->id, table->head->json, &stands));
+    *out = !stands;
+    return TARN_OK;
+}
+
+static bool is_missing(const struct tarn_status *s)
+{
+    enum tarn_reason reason = tarn_status_reason(s);
+    return reason == TARN_SNAPSHOT_EXPIRED || reason == TARN_SNAPSHOT_NOT_FOUND ||
+           reason == TARN_OBJECT_NOT_FOUND;
+}
+
+/* The index follows the folder to *range. What others expire or roll back while it is read is no fault of the folder's. */
+static struct tarn_status *follow(struct tarn_op *op, struct tarn_table *table,
+                                  struct tarn_range *range)
+{
+    TARN_TRY(tarn_table__find_range(op, table, range));
+    for (;;) {
+        struct tarn_range now;
+        TARN_TRY(tarn_table__horizon_rise(table, *range));
+        struct tarn_status *s = tarn_table__index_catch_up(op, table, *range);
+        if (!is_missing(s))
+            return s;
+        struct tarn_status *unknown = tarn_table__find_range(op, table, &now);
+        if (unknown != TARN_OK ||
+            (now.earliest == range->earliest && now.latest == range->latest)) {
+            tarn_status_free(unknown);
+            return s;
+        }
+        tarn_status_free(s);
+        *range = now;
+        TARN_TRY(tarn_op_check(op));
+    }
+}
+
 static struct tarn_status *learn(struct tarn_op *op, struct tarn_table *table)
 {
     struct tarn_range range;
-    TARN_TRY(tarn_table__find_range(op, table, &range));
-    TARN_TRY(tarn_table__horizon_rise(table, range));
-    TARN_TRY(tarn_table__index_catch_up(op, table, range));
+    bool rewritten;
+    TARN_TRY(is_rewritten(op, table, &rewritten));
+    TARN_TRY(follow(op, table, &range));
     if (range.earliest > 1)
         TARN_TRY(tarn_table__index_forget_below(op, table, range.earliest));
     bool found;
@@ -279,7 +326,7 @@ static struct tarn_status *learn(struct tarn_op *op, struct tarn_table *table)
     table->head = tarn_move(head);
     tarn_head_free(old);
     table->slot_filled |= table->view != NULL && table->head->id > table->opened_id;
-    TARN_TRY(publish(op, table, range.earliest, true, true));
+    TARN_TRY(publish(op, table, range.earliest, true, rewritten ? SCHEMA_ANEW : SCHEMA_NEXT));
     if (range.earliest > 1)
         TARN_TRY(tarn_table__receipts_forget(table, range.earliest));
     if (news && range.latest != 0 && table->env->committed != NULL)
