@@ -8,6 +8,7 @@
 #include "test.h"
 
 #define DRIVERS 3
+#define WRITE 10 /* the last call: a step of a writer */
 
 struct world {
     struct tarn_test *t;
@@ -88,6 +89,19 @@ static void step(struct world *w, int d, uint64_t call, const char *key, const c
     case 6:
         note(answer, tarn_store_move_folder(store, op, key, other));
         break;
+    case 7: {
+        struct tarn_new_object object_of_many = {key, body};
+        note(answer, tarn_store_put_many(store, op, &object_of_many, 1));
+        break;
+    }
+    case 8: {
+        const char *const keys[] = {key, other};
+        note(answer, tarn_store_remove_many(store, op, keys, 2));
+        break;
+    }
+    case 9:
+        note(answer, tarn_store_put_hint(store, op, key, body));
+        break;
     default:
         write_step(w, d, key, body);
         break;
@@ -102,12 +116,12 @@ static void step(struct world *w, int d, uint64_t call, const char *key, const c
 static void run(struct world *w, int step_count)
 {
     for (int i = 0; i < step_count; i++) {
-        uint64_t call = tarn_test_random_below(w->t, 8);
+        uint64_t call = tarn_test_random_below(w->t, WRITE + 1);
         const char *key = any_key(w->t), *other = any_key(w->t);
         struct tarn_slice body = tarn_slice_of("0123456789", tarn_test_random_below(w->t, 11));
         /* a writer's own folder and file are seen on disk only */
         if (w->writers[0] != NULL)
-            call = 7;
+            call = WRITE;
         for (int d = 0; d < DRIVERS; d++) {
             tarn_buf_clear(&w->answers[d]);
             tarn_buf_printf(&w->answers[d], "call %d of %s, %s, %zu:", (int)call, key, other,

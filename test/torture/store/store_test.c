@@ -2,7 +2,7 @@
  * Promise: whichever store call of a small life of a table fails, and in whatever way, nothing
  * leaks, nothing half written is seen, and who asks again gets to the same end.
  *
- * The scenario is what a commit does: a data file by a writer, a manifest by put, the snapshot by
+ * The scenario is what a commit does: a data file by a writer, manifests at once, the snapshot by
  * put_if_absent with reading back, a hint, a look at everything, the removal of the file before.
  */
 #include "store/internal.h"
@@ -82,14 +82,17 @@ static struct tarn_status *put_old(struct tarn_test *t, struct tarn_store *store
     return tarn_store_put(store, t->op, "t/old", S("old"));
 }
 
-static struct tarn_status *put_manifest(struct tarn_test *t, struct tarn_store *store)
+static struct tarn_status *put_manifests(struct tarn_test *t, struct tarn_store *store)
 {
-    return tarn_store_put(store, t->op, "t/manifest/m", S("manifest"));
+    static const char *const keys[] = {"t/manifest/m", "t/manifest/n"};
+    struct tarn_new_object objects[] = {{keys[0], S("manifest")}, {keys[1], S("another")}};
+    TARN_TRY(tarn_store_remove_many(store, t->op, keys, 2)); /* what a try before left */
+    return tarn_store_put_many(store, t->op, objects, 2);
 }
 
 static struct tarn_status *put_hint(struct tarn_test *t, struct tarn_store *store)
 {
-    return tarn_store_put(store, t->op, "t/snapshot/LATEST", S("1"));
+    return tarn_store_put_hint(store, t->op, "t/snapshot/LATEST", S("1"));
 }
 
 static struct tarn_status *remove_old(struct tarn_test *t, struct tarn_store *store)
@@ -104,8 +107,8 @@ static struct tarn_status *prune(struct tarn_test *t, struct tarn_store *store)
 
 typedef struct tarn_status *(*step_fn)(struct tarn_test *t, struct tarn_store *store);
 static const step_fn steps[] = {
-    put_old,     write_data, put_manifest, claim,        put_hint,
-    look_around, remove_old, prune,        rename_table,
+    put_old,     write_data, put_manifests, claim,        put_hint,
+    look_around, remove_old, prune,         rename_table,
 };
 
 /* One step after the other, from *step on; one that was done may be done again. */
@@ -120,9 +123,9 @@ static void expect_end(struct tarn_test *t, struct tarn_store *inner)
 {
     size_t count;
     struct tarn_object *objects;
-    static const char *const keys[] = {"u/bucket-0/data", "u/manifest/m", "u/snapshot/LATEST",
-                                       "u/snapshot/snapshot-1"};
-    static const int64_t sizes[] = {18, 8, 1, 4};
+    static const char *const keys[] = {"u/bucket-0/data", "u/manifest/m", "u/manifest/n",
+                                       "u/snapshot/LATEST", "u/snapshot/snapshot-1"};
+    static const int64_t sizes[] = {18, 8, 7, 1, 4};
     expect_ok(tarn_store_list(inner, t->op, "", true, &objects, &count));
     expect_int(count, TARN_COUNT_OF(keys)); /* and no hidden remains */
     for (size_t i = 0; i < count; i++) {
@@ -164,8 +167,11 @@ static int run(struct tarn_test *t, bool local, int nth, int hits, enum tarn_fau
 static void torture(struct tarn_test *t, bool local)
 {
     static const enum tarn_fault faults[] = {
-        TARN_FAULT_FAIL_BEFORE, TARN_FAULT_FAIL_AFTER, TARN_FAULT_UNKNOWN,    TARN_FAULT_DELAY,
-        TARN_FAULT_TEAR,        TARN_FAULT_FULL,       TARN_FAULT_EMPTY_LIST,
+        TARN_FAULT_FAIL_BEFORE, TARN_FAULT_FAIL_AFTER, TARN_FAULT_UNKNOWN,
+        TARN_FAULT_DELAY,       TARN_FAULT_TEAR,       TARN_FAULT_FULL,
+        TARN_FAULT_EMPTY_LIST,  TARN_FAULT_SHORT_LIST, TARN_FAULT_STALE_LIST,
+        TARN_FAULT_DENIED,      TARN_FAULT_NOT_FOUND,  TARN_FAULT_UNAVAILABLE,
+        TARN_FAULT_LATE,        TARN_FAULT_THROTTLE,
     };
     int calls = run(t, local, -1, 0, TARN_FAULT_DELAY);
     expect_true(calls >= 15);
