@@ -9,6 +9,7 @@ every service has been called.
 Needs grpcio, grpcio-tools, grpcio-reflection, grpcio-health-checking (a virtual environment in
 $TARN_CACHE/pyenv is used where the running Python hasn't them).
 """
+import json
 import os
 import signal
 import subprocess
@@ -1002,6 +1003,149 @@ def real_worker_cases():
         print("FAILED: the daemon with a worker did not end well")
 
 
+# ---- subscriptions: streams that stay open
+
+def details(error):
+    """Reason and metadata of the ErrorInfo."""
+    for key, value in error.trailing_metadata() or ():
+        if key == "grpc-status-details-bin":
+            for detail in status_pb2.Status.FromString(value).details:
+                info = error_details_pb2.ErrorInfo()
+                if detail.Unpack(info):
+                    return info.reason, dict(info.metadata)
+    return f"(no ErrorInfo, {error.code()})", {}
+
+
+def subscribe_cases():
+    daemon = Daemon("subscribe", "worker.count=0", "commit.foreign_check=100ms")
+    client = Client(daemon.grpc)
+    table = client.TableService
+    client.CatalogService.CreateDatabase(c.CreateDatabaseRequest(name=b"db"))
+    new_table(client, "s", "id BIGINT NOT NULL", ["id"])
+    path = "/tarn.v1.TableService/Subscribe"
+    stub = client.channel.unary_stream(path, request_serializer=t.SubscribeRequest.SerializeToString,
+                                       response_deserializer=t.SubscribeResponse.FromString)
+    count = 0
+
+    def subscribe(**more):
+        called.add(path)
+        return stub(t.SubscribeRequest(table=ref("db", "s"), **more), timeout=30)
+
+    def commit():
+        nonlocal count
+        count += 1
+        return table.Commit(t.CommitRequest(table=ref("db", "s"), commit_user="u", commit_identifier=count, append=[
+            entry(data_file(daemon, "s", f"f-{count}", count, count, sequence=count))])).snapshot_id
+
+    def snapshots_and_tokens():
+        for _ in range(3):
+            commit()
+        stream = subscribe(earliest=True)
+        told = [next(stream) for _ in range(3)]
+        expect([x.snapshot.id for x in told], [1, 2, 3])
+        expect([(x.last_of_snapshot, x.whole, len(x.splits)) for x in told], [(True, False, 0)] * 3)
+        commit()
+        expect(next(stream).snapshot.id, 4)
+        stream.cancel()
+        rest = subscribe(resume_token=told[1].resume_token)
+        expect([next(rest).snapshot.id for _ in range(2)], [3, 4])
+        rest.cancel()
+        late = subscribe(snapshot_id=4)
+        expect(next(late).snapshot.id, 4)
+        late.cancel()
+        timed = subscribe(time_ms=told[2].snapshot.time_ms)
+        expect(next(timed).snapshot.id <= 3, True)
+        timed.cancel()
+
+    def changes_name_their_files():
+        stream = subscribe(what=t.SubscribeRequest.CHANGES, snapshot_id=2)
+        told = next(stream)
+        expect([(s.bucket, s.snapshot_id, [f.name for f in s.files]) for s in told.splits], [(0, 2, [b"f-2"])])
+        stream.cancel()
+        stream = subscribe(what=t.SubscribeRequest.CHANGES, full_first=True)
+        told = next(stream)
+        expect((told.whole, told.snapshot.id), (True, 4))
+        expect(sorted(f.name for s in told.splits for f in s.files), [b"f-1", b"f-2", b"f-3", b"f-4"])
+        commit()
+        told = next(stream)
+        expect((told.whole, [f.name for s in told.splits for f in s.files]), (False, [b"f-5"]))
+        stream.cancel()
+        for bad in ({"what": 7}, {"how": 9}, {"where": "id = 1"}, {"full_first": True}, {"resume_token": b"x"},
+                    {"what": t.SubscribeRequest.CHANGES, "where": "nope ="}, {"snapshot_id": 0}, {"consumer": "a/b"}):
+            try:
+                next(subscribe(**bad))
+                raise AssertionError(f"{bad} was taken")
+            except grpc.RpcError as error:
+                expect((bad, error.code() in (grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.NOT_FOUND)), (bad, True))
+
+    def consumers():
+        made = table.SetConsumer(t.SetConsumerRequest(table=ref("db", "s"), id="billing", next_snapshot=2)).consumer
+        expect((made.id, made.next_snapshot), ("billing", 2))
+        stream = subscribe(consumer="billing", keep_consumer="billing")
+        expect(next(stream).snapshot.id, 2)
+        stream.cancel()
+        listed = table.ListConsumers(t.ListConsumersRequest(table=ref("db", "s"))).consumers
+        expect([(x.id, x.next_snapshot) for x in listed], [("billing", 2)])
+        with open(daemon.warehouse("db.db", "s", "consumer", "consumer-billing"), encoding="utf-8") as file:
+            expect(file.read(), '{\n  "nextSnapshot" : 2\n}')
+        expect(reason(table.SetConsumer, t.SetConsumerRequest(table=ref("db", "s"), id="b", next_snapshot=99)), "INVALID_ARGUMENT")
+        table.DropConsumer(t.DropConsumerRequest(table=ref("db", "s"), id="billing"))
+        expect(reason(table.DropConsumer, t.DropConsumerRequest(table=ref("db", "s"), id="billing")), "CONSUMER_NOT_FOUND")
+
+    def a_gap_is_told_with_the_earliest_token():
+        stream = subscribe(earliest=True)
+        first = next(stream)
+        stream.cancel()
+        for gone in (1, 2):
+            os.unlink(daemon.warehouse("db.db", "s", "snapshot", f"snapshot-{gone}"))
+        time.sleep(0.3)
+        try:
+            next(subscribe(resume_token=first.resume_token))
+            raise AssertionError("a gap was passed over")
+        except grpc.RpcError as error:
+            word, facts = details(error)
+            expect((error.code(), word, facts["earliest_snapshot"]), (grpc.StatusCode.OUT_OF_RANGE, "SNAPSHOT_EXPIRED", "3"))
+            again = subscribe(resume_token=bytes.fromhex(facts["earliest_token"]))
+            expect(next(again).snapshot.id, 3)
+            again.cancel()
+
+    def others_commits_and_roll_backs_are_told():
+        folder = daemon.warehouse("db.db", "s", "snapshot")
+        stream = subscribe()
+        last = max(int(x.split("-")[1]) for x in os.listdir(folder) if x.startswith("snapshot-"))
+        with open(os.path.join(folder, f"snapshot-{last}"), encoding="utf-8") as file:
+            snapshot = json.load(file)
+        snapshot["id"] = last + 1
+        with open(os.path.join(folder, ".next"), "w", encoding="utf-8") as file:
+            json.dump(snapshot, file)
+        os.rename(os.path.join(folder, ".next"), os.path.join(folder, f"snapshot-{last + 1}"))
+        expect(next(stream).snapshot.id, last + 1)
+        os.unlink(os.path.join(folder, f"snapshot-{last + 1}"))
+        try:
+            next(stream)
+            raise AssertionError("a roll-back was passed over")
+        except grpc.RpcError as error:
+            expect((error.code(), details(error)[0]), (grpc.StatusCode.ABORTED, "SNAPSHOT_ROLLED_BACK"))
+
+    def the_end_of_the_server_ends_it_at_once():
+        stream = subscribe()
+        threading.Timer(0.5, lambda: daemon.process.send_signal(signal.SIGTERM)).start()
+        start = time.monotonic()
+        try:
+            next(stream)
+            raise AssertionError("something was told")
+        except grpc.RpcError as error:
+            expect((error.code(), details(error)[0]), (grpc.StatusCode.UNAVAILABLE, "SHUTTING_DOWN"))
+        expect(daemon.process.wait(20), 0)
+        expect(time.monotonic() - start < 10, True)
+
+    for fn in (snapshots_and_tokens, changes_name_their_files, consumers, a_gap_is_told_with_the_earliest_token,
+               others_commits_and_roll_backs_are_told, the_end_of_the_server_ends_it_at_once):
+        case(fn)
+    client.close()
+    daemon.stop()
+
+
 def main():
     daemon = Daemon("main", "worker.count=0")
     client = Client(daemon.grpc)
@@ -1016,6 +1160,7 @@ def main():
         expect(daemon.stop(), 0)
     case(ends_well)
     restart_cases()
+    subscribe_cases()
     token_cases()
     real_worker_cases()
 
