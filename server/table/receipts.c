@@ -2,7 +2,7 @@
 
 /*
  * Receipts: which identity landed in which snapshot. They follow history: what a roll-back took away is void, and
- * said to be so; what lies below the horizon is not known any more (README.md, "Receipts").
+ * said to be so; what lies below the horizon is not known any more (server/table/README.md, "Receipts").
  *
  * In the family RECEIPTS, each key behind the table's uuid; an identity is user | identifier | content:
  *
@@ -275,7 +275,7 @@ static struct tarn_status *restore_last(struct tarn_table *table, struct tarn_sl
 }
 
 static void void_one(struct tarn_state_batch *batch, struct tarn_table *table, int64_t snapshot_id,
-                     struct tarn_slice identity_and_kind, struct tarn_slice time)
+                     struct tarn_slice identity_and_kind, struct tarn_slice time, bool rolled_back)
 {
     TARN_OWN(tarn_buf_drop) struct tarn_buf landed = {0};
     TARN_OWN(tarn_buf_drop) struct tarn_buf gone = {0};
@@ -288,12 +288,13 @@ static void void_one(struct tarn_state_batch *batch, struct tarn_table *table, i
     tarn_buf_add_slice(&value, time);
     tarn_state_batch_remove(batch, table->env->state, TARN_FAMILY_RECEIPTS,
                             tarn_buf_slice(&landed));
-    put(batch, table, &gone, &value);
+    if (rolled_back)
+        put(batch, table, &gone, &value);
 }
 
 /* Voids at most VOID_BATCH_RECEIPTS of them; their users are put into `users`. */
-static struct tarn_status *void_some(struct tarn_table *table, int64_t from, struct tarn_map *users,
-                                     bool *more)
+static struct tarn_status *void_some(struct tarn_table *table, int64_t from, bool rolled_back,
+                                     struct tarn_map *users, bool *more)
 {
     TARN_OWN(tarn_state_batch_drop) struct tarn_state_batch *batch = tarn_state_batch_new();
     TARN_OWN(tarn_buf_drop) struct tarn_buf prefix = {0};
@@ -317,7 +318,7 @@ static struct tarn_status *void_some(struct tarn_table *table, int64_t from, str
         identity = rest;
         if (!take_identity(&rest, &user, &who))
             return damaged(table);
-        void_one(batch, table, snapshot_id, identity, value);
+        void_one(batch, table, snapshot_id, identity, value, rolled_back);
         tarn_state_batch_remove(batch, table->env->state, TARN_FAMILY_RECEIPTS, key);
         if (who.identifier == TARN_COMMIT_IDENTIFIER_BATCH)
             continue;
@@ -333,11 +334,12 @@ static struct tarn_status *void_some(struct tarn_table *table, int64_t from, str
     return tarn_state_write(table->env->state, batch, false);
 }
 
-struct tarn_status *tarn_table__receipts_void(struct tarn_table *table, int64_t from)
+struct tarn_status *tarn_table__receipts_void(struct tarn_table *table, int64_t from,
+                                              bool rolled_back)
 {
     TARN_OWN(tarn_map_drop) struct tarn_map *users = tarn_map_new();
     for (bool more = true; more;)
-        TARN_TRY(void_some(table, from, users, &more));
+        TARN_TRY(void_some(table, from, rolled_back, users, &more));
     size_t cursor = 0;
     struct tarn_slice user;
     void *unused;

@@ -1,6 +1,6 @@
 /*
  * Group commit: who may share a snapshot, whose identity it carries, and that everybody hidden in it is as durable as the
- * snapshot itself (docs/architecture.md, "The commit", steps 2 to 4; README.md of room table, I8, I9).
+ * snapshot itself (docs/architecture.md, "The life of a commit"; README.md of room table, I8, I9).
  */
 #include "fixture.h"
 #include "commits.h"

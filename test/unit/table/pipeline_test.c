@@ -1,7 +1,7 @@
 /*
  * Several commits in flight: manifests of N+1 are written while N is being put, puts go one after the other, and nothing of
  * this shows: what others write meanwhile is adopted, what they roll back is never put back, an id that was used is never
- * used again (docs/architecture.md, "The commit", steps 5 to 7; README.md of room table, I3, I5, I8, I9).
+ * used again (docs/architecture.md, "The life of a commit"; README.md of room table, I3, I5, I8, I9).
  */
 #include "commits.h"
 

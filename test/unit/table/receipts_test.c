@@ -1,7 +1,7 @@
 /*
  * Receipts: an identity that landed is answered with its snapshot, whatever became of the snapshot's file; one that was
  * rolled back may land again; what isn't known any more is said to be so, and "not committed" only where it can't land
- * (docs/architecture.md, "Receipts follow history"; README.md of room table, I10 to I13).
+ * (docs/architecture.md, "The life of a commit"; README.md of room table, I10 to I13).
  */
 #include "commits.h"
 

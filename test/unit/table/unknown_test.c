@@ -1,7 +1,7 @@
 /*
  * Outcomes that nobody knows: the caller is told by which identity to ask, asking settles it, nothing is deleted and
  * nothing else is put before; a put may land minutes later, or after a restart, and the answers stay true
- * (docs/architecture.md, "The commit", step 6; README.md of room table, I2, I4, I5, I14).
+ * (docs/architecture.md, "The life of a commit"; README.md of room table, I2, I4, I5, I14).
  */
 #include "commits.h"
 
