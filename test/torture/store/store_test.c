@@ -171,7 +171,7 @@ static void torture(struct tarn_test *t, bool local)
         TARN_FAULT_DELAY,       TARN_FAULT_TEAR,       TARN_FAULT_FULL,
         TARN_FAULT_EMPTY_LIST,  TARN_FAULT_SHORT_LIST, TARN_FAULT_STALE_LIST,
         TARN_FAULT_DENIED,      TARN_FAULT_NOT_FOUND,  TARN_FAULT_UNAVAILABLE,
-        TARN_FAULT_LATE,        TARN_FAULT_THROTTLE,
+        TARN_FAULT_LATE,
     };
     int calls = run(t, local, -1, 0, TARN_FAULT_DELAY);
     expect_true(calls >= 15);
