@@ -147,8 +147,11 @@ static struct tarn_merge_split *splits_of(struct fixture *f, bool raw, size_t *c
                 done[j] = true;
             }
         }
-        splits[(*count)++] =
-            (struct tarn_merge_split){f->live[i].partition, f->live[i].bucket, raw, files, n};
+        splits[(*count)++] = (struct tarn_merge_split){.partition = f->live[i].partition,
+                                                       .bucket = f->live[i].bucket,
+                                                       .raw = raw,
+                                                       .files = files,
+                                                       .file_count = n};
     }
     return splits;
 }
