@@ -1,0 +1,157 @@
+#!/usr/bin/env python3
+"""needs: shared
+Promise: what Paimon's Java library commits, `tarn watch` tells: deltas, and the changelogs of each producer, which replayed
+by key are the table; Java's roll-backs and expiry are explicit ends; a consumer that Tarn keeps holds Java's expiry back.
+"""
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
+from lab import Failed, Lab, check, equal, wait_until  # noqa: E402
+from peers import Java  # noqa: E402
+
+lab = Lab("streams")
+warehouse = lab.path("wh")
+java = Java(lab, warehouse)
+tarn = lab.daemon("d", warehouse, **{"worker.count": 1, "commit.foreign_check": "100 ms"})
+
+
+def create(table, keys=("id",), **options):
+    schema = {"fields": [{"id": 0, "name": "id", "type": "BIGINT NOT NULL"}, {"id": 1, "name": "v", "type": "STRING"}],
+              "partitionKeys": [], "primaryKeys": list(keys), "comment": "",
+              "options": {k.replace("_", "-").replace("--", "."): v for k, v in options.items()}}
+    java.ask("create", table, lab.write("schema.json", json.dumps(schema)))
+
+
+def write(table, rows):
+    """Rows as (kind, id, v) -> the latest snapshot."""
+    text = "".join(json.dumps({"rowkind": k, "id": i, "v": v}) + "\n" for k, i, v in rows)
+    return int(java.ask("write", table, lab.write("rows.jsonl", text)))
+
+
+class Watch:
+    def __init__(self, table, *args):
+        self.path = lab.path(f"watch-{random.getrandbits(48):x}")
+        with open(self.path, "wb") as out, open(self.path + ".err", "wb") as err:
+            self.process = tarn.popen("watch", table, "-o", "jsonl", *args, stdout=out, stderr=err)
+
+    def lines(self):
+        with open(self.path, encoding="utf-8") as f:
+            return [json.loads(line) for line in f if line.endswith("\n")]
+
+    def error(self):
+        with open(self.path + ".err", encoding="utf-8") as f:
+            return f.read().strip()
+
+    def interrupt(self):
+        self.process.send_signal(signal.SIGINT)
+        equal(self.process.wait(20), 0, "the status after Ctrl-C")
+
+    def ended(self):
+        try:
+            return self.process.wait(20)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            raise Failed(f"watch did not end; it said {self.error()!r}") from None
+
+
+def replay(rows, strict):
+    """strict: each row must fit the state before it, as a changelog's does."""
+    state = {}
+    for row in rows:
+        kind, key, value = row["rowkind"], row["id"], row["v"]
+        if strict:
+            fits = {"+I": key not in state, "+U": key not in state, "-U": state.get(key) == value,
+                    "-D": state.get(key) == value}[kind]
+            check(fits, f"{row} on top of {state.get(key)!r}")
+        if kind[0] == "+":
+            state[key] = value
+        else:
+            state.pop(key, None)
+    return state
+
+
+def producer(name, strict, **options):
+    table = "s." + name.replace("-", "_")
+    create(table, bucket="2", changelog_producer=name, **options)
+    watch = Watch(table, "--from", "earliest")
+    pick, state = random.Random(5), {}
+    for _ in range(8):
+        rows = []
+        for key in pick.sample(range(30), 8):
+            if key in state and pick.random() < 0.3:
+                rows.append(("-D", key, state.pop(key)))
+            else:
+                state[key] = f"v{pick.randrange(1000)}"
+                rows.append(("+I", key, state[key]))
+        last = write(table, rows)
+        if name == "full-compaction":  # else nothing of it is in a changelog yet
+            last = int(java.ask("compact", table))
+    try:
+        wait_until("the stream comes to the table", lambda: replay(watch.lines(), False) == state, 20)
+    except Failed:
+        raise Failed(f"{replay(watch.lines(), False)} is not {state}; {watch.error()}") from None
+    watch.interrupt()
+    equal(replay(watch.lines(), strict), state, "the stream, replayed")
+    equal({r["id"]: r["v"] for r in tarn.lines("scan", table)}, state, "a scan")
+    equal(replay(tarn.lines("scan", table, "--changes", f"0..{last}"), strict), state, "all changes in one scan")
+    for low in range(1, last):
+        before = {r["id"]: r["v"] for r in tarn.lines("scan", table, "--snapshot", low)}
+        for row in tarn.lines("scan", table, "--changes", f"{low}..{last}", "--how", "diff"):
+            if row["rowkind"][0] == "-":
+                equal(before.pop(row["id"], None), row["v"], f"what {row} takes away")
+            else:
+                before[row["id"]] = row["v"]
+        equal(before, state, f"the difference from {low}")
+
+
+def appends():
+    create("s.appends", keys=(), bucket="-1")
+    watch = Watch("s.appends", "--limit", "6")
+    for n in range(3):
+        write("s.appends", [("+I", n * 2, "a"), ("+I", n * 2 + 1, None)])
+    equal(watch.ended(), 0, watch.error())
+    equal([(r["rowkind"], r["id"], r["v"]) for r in watch.lines()],
+          [("+I", i, "a" if i % 2 == 0 else None) for i in range(6)], "rows")
+
+
+def undone():
+    create("s.undone", bucket="1")
+    for n in range(4):
+        last = write("s.undone", [("+I", n, "a")])
+    watch = Watch("s.undone", "--from", "earliest")
+    wait_until("all is printed", lambda: len(watch.lines()) == 4)
+    java.ask("rollback", "s.undone", last - 2)
+    equal(watch.ended(), 1, "the status of watch")
+    check("rolled back" in watch.error(), watch.error())
+
+
+def expired():
+    create("s.expired", bucket="1")
+    for n in range(6):
+        last = write("s.expired", [("+I", n, "a")])
+    tarn.tarn("consumer", "set", "s.expired", "reader", "--next", "3")
+    java.ask("expire", "s.expired", 1)
+    left = [s["id"] for s in tarn.lines("snapshots", "s.expired")]
+    equal(left, list(range(3, last + 1)), "what the consumer keeps from Java's expiry")
+    equal([r["id"] for r in tarn.lines("watch", "s.expired", "--consumer", "reader", "--until", last)], [2, 3, 4, 5], "its rows")
+    java.ask("expire", "s.expired", 1)
+    equal([s["id"] for s in tarn.lines("snapshots", "s.expired")], [last], "what is left once it has moved")
+    got = tarn.tarn("watch", "s.expired", "--from", 2, ok=False)
+    check("snapshot 2" in got.error and f"the earliest snapshot is {last}" in got.error, got.error)
+
+
+tarn.start()
+lab.run("deltas", producer, "none", False)
+lab.run("changelog of input", producer, "input", False)
+lab.run("changelog of lookup", producer, "lookup", True)
+lab.run("changelog of full compaction", lambda: producer("full-compaction", True))
+lab.run("appended rows", appends)
+lab.run("a roll-back by Java", undone)
+lab.run("expiry by Java", expired)
+sys.exit(lab.done())
