@@ -206,8 +206,10 @@ struct tarn_identity {
  * a batch that isn't named in its properties gets no receipt. */
 void tarn_table__receipts_add(struct tarn_state_batch *batch, struct tarn_table *table,
                               const struct tarn_snapshot *snapshot, const struct tarn_delta *delta);
-/* Snapshots with id >= from are no more: their receipts are void, and known to be. Writes batches of its own. */
-TARN_MUST struct tarn_status *tarn_table__receipts_void(struct tarn_table *table, int64_t from);
+/* Snapshots with id >= from are no more: their receipts are void. rolled_back: and known to be; else they go, for what is
+ * still in the folder to bring back its own. Writes batches of its own. */
+TARN_MUST struct tarn_status *tarn_table__receipts_void(struct tarn_table *table, int64_t from,
+                                                        bool rolled_back);
 /* *snapshot_id 0: not landed, as far as is known. content: of a batch. */
 TARN_MUST struct tarn_status *tarn_table__receipt_find(struct tarn_table *table,
                                                        struct tarn_slice user, int64_t identifier,

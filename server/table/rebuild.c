@@ -259,11 +259,50 @@ static struct tarn_status *index_next(struct tarn_op *op, struct tarn_table *tab
     return tarn_table__index_batch_write(b);
 }
 
-static struct tarn_status *rebuild(struct tarn_op *op, struct tarn_table *table,
-                                   struct tarn_range range)
+/* Is the snapshot of that id in the folder the one that was indexed? */
+static struct tarn_status *is_indexed(struct tarn_op *op, struct tarn_table *table, int64_t id,
+                                      bool *out)
 {
+    TARN_OWN(tarn_buf_drop) struct tarn_buf indexed = {0};
+    struct tarn_snapshot snapshot;
+    struct tarn_slice json;
+    bool found, known;
+    TARN_TRY(tarn_table__read_snapshot(op, table, id, op->arena, &found, &json, &snapshot));
+    if (!found)
+        return tarn_status_new(TARN_SNAPSHOT_EXPIRED,
+                               "table %s: snapshot %" PRId64 " expired meanwhile", table->name, id);
+    TARN_TRY(tarn_table__indexed_snapshot(table, id, &known, &indexed));
+    *out = known && tarn_slice_equal(json, tarn_buf_slice(&indexed));
+    return TARN_OK;
+}
+
+/* Receipts of the snapshots that are no more are void: of those that differ from what was indexed, and history is the same
+ * up to some id and another from there on. What expires while we look was never rolled back. */
+static struct tarn_status *void_receipts(struct tarn_op *op, struct tarn_table *table,
+                                         struct tarn_range range, int64_t indexed)
+{
+    if (range.latest == 0)
+        return tarn_table__receipts_void(table, 0, true);
+    if (indexed == 0) /* what was indexed before is not known any more */
+        return tarn_table__receipts_void(table, range.earliest, false);
+    int64_t low = range.earliest, high = TARN_MIN(indexed, range.latest) + 1;
+    while (low < high) {
+        int64_t middle = low + (high - low) / 2;
+        bool same;
+        TARN_TRY(is_indexed(op, table, middle, &same));
+        if (same)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return tarn_table__receipts_void(table, low, true);
+}
+
+static struct tarn_status *rebuild(struct tarn_op *op, struct tarn_table *table,
+                                   struct tarn_range range, int64_t indexed)
+{
+    TARN_TRY(void_receipts(op, table, range, indexed));
     TARN_TRY(tarn_table__index_clear(table, false));
-    TARN_TRY(tarn_table__receipts_void(table, range.earliest));
     if (range.latest == 0)
         return TARN_OK;
     TARN_OWN(tarn_arena_drop) struct tarn_arena *arena = tarn_arena_new();
@@ -321,14 +360,14 @@ struct tarn_status *tarn_table__index_catch_up(struct tarn_op *op, struct tarn_t
             tarn_log(op, TARN_WARN, "table.index_rebuilt",
                      "table=%s indexed=%" PRId64 " latest=%" PRId64, table->name, indexed,
                      range.latest);
-        return rebuild(op, table, range);
+        return rebuild(op, table, range, indexed);
     }
     for (int64_t id = indexed + 1; id <= range.latest; id++) {
         struct tarn_status *s = index_next(op, table, id, false);
         if (tarn_status_reason(s) == TARN_MANIFEST_MALFORMED) {
             /* The index may be the one that is wrong: the folder decides. */
             tarn_log_status(op, TARN_WARN, "table.index_disagrees", s);
-            return rebuild(op, table, range);
+            return rebuild(op, table, range, indexed);
         }
         if (s != TARN_OK)
             return s;

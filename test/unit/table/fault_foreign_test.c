@@ -307,6 +307,34 @@ TARN_TEST(expiry, while_the_index_is_made_anew_is_met)
     }
 }
 
+static void expire_4(void *arg)
+{
+    others_expire(arg, 4);
+}
+
+/* A roll-back makes the index be built anew; what expires meanwhile had landed all the same. */
+TARN_TEST(expiry, while_a_roll_back_is_followed_takes_no_receipt_with_it)
+{
+    for (int skip = 0; skip < 6; skip++) {
+        TARN_OWN(fixture_fini) struct fixture f;
+        fixture_init(&f, t);
+        for (int i = 1; i <= 6; i++)
+            append(&f, i, tarn_arena_printf(t->arena, "f%d", i));
+        others_roll_back(&f, 5);
+        struct moment m = {
+            .call = "get", .key_part = "snapshot-", .skip = skip, .act = expire_4, .arg = &f};
+        moment_init(&f, &m);
+        expect_str(fixture_files(&f, NONE, NULL), "f1 f2 f3 f4 f5");
+        for (int i = 1; i <= 5; i++) {
+            struct tarn_commit_fate fate = fate_of(&f, i);
+            if (fate.state != TARN_COMMIT_LANDED)
+                expect_int(fate.state, TARN_COMMIT_NOT_KNOWN);
+        }
+        expect_int(fate_of(&f, 6).state, TARN_COMMIT_ROLLED_BACK);
+        expect_int(fate_of(&f, 5).append_snapshot_id, 5);
+    }
+}
+
 static void commit_and_expire_past(void *arg)
 {
     others_append(arg, "x"); /* 3 */
