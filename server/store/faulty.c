@@ -156,10 +156,11 @@ static struct tarn_status *put_as(struct faulty *f, struct strike *strike, struc
     if (tears(strike))
         tear(f, op, strike->key, body);
     TARN_TRY(prevented(strike));
-    TARN_TRY(after(strike, is_hint ? tarn_store_put_hint(f->inner, op, strike->key, body)
-                                   : tarn_store_put(f->inner, op, strike->key, body)));
-    tarn_store__faulty_born(f, strike->number, strike->key);
-    return TARN_OK;
+    struct tarn_status *status = is_hint ? tarn_store_put_hint(f->inner, op, strike->key, body)
+                                         : tarn_store_put(f->inner, op, strike->key, body);
+    if (status == TARN_OK)
+        tarn_store__faulty_born(f, strike->number, strike->key);
+    return after(strike, status);
 }
 
 static struct tarn_status *faulty_put(void *self, struct tarn_op *op, const char *key,
@@ -199,10 +200,10 @@ static struct tarn_status *faulty_put_many(void *self, struct tarn_op *op,
     if (tears(&strike))
         put_some(f, op, objects, count, strike.dice);
     TARN_TRY(prevented(&strike));
-    TARN_TRY(after(&strike, tarn_store_put_many(f->inner, op, objects, count)));
-    for (size_t i = 0; i < count; i++)
+    struct tarn_status *status = tarn_store_put_many(f->inner, op, objects, count);
+    for (size_t i = 0; i < count && status == TARN_OK; i++)
         tarn_store__faulty_born(f, strike.number, objects[i].key);
-    return TARN_OK;
+    return after(&strike, status);
 }
 
 static struct tarn_status *faulty_put_if_absent(void *self, struct tarn_op *op, const char *key,

@@ -18,7 +18,7 @@ static struct tarn_status *hdfs_put(void *self, struct tarn_op *op, const char *
                                     struct tarn_slice body)
 {
     bool done = false;
-    TARN_TRY(tarn_hdfs__put(self, op, key, body, TARN_HDFS_REPLACE, &done));
+    TARN_TRY(tarn_hdfs__known(tarn_hdfs__put(self, op, key, body, TARN_HDFS_REPLACE, &done)));
     if (done)
         return TARN_OK;
     return tarn_status_new(TARN_PATH_INVALID, "'%s' is a folder", key);

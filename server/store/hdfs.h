@@ -146,6 +146,8 @@ TARN_MUST struct tarn_status *tarn_hdfs__create_draft(struct tarn_hdfs *hdfs, st
                                                       char **draft);
 /* Best effort, also after the op's end. NULL is fine. */
 void tarn_hdfs__discard(struct tarn_hdfs *hdfs, const char *draft);
+/* OUTCOME_UNKNOWN as STORE_UNAVAILABLE: for all but put_if_absent. Consumes. */
+TARN_MUST struct tarn_status *tarn_hdfs__known(struct tarn_status *status);
 TARN_MUST struct tarn_status *tarn_hdfs__put(struct tarn_hdfs *hdfs, struct tarn_op *op,
                                              const char *key, struct tarn_slice body,
                                              enum tarn_hdfs_rename how, bool *done);

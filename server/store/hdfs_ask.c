@@ -265,6 +265,7 @@ static enum verdict try_until(struct attempt *a)
             break;
         if ((a->request->once && a->unsure) || tries >= settings->retries)
             return FAILED;
+        tarn_metric_add(TARN_M_STORE_RETRIES, NULL, 1);
         if (verdict == ELSEWHERE) {
             active++;
             elsewhere_count++;

@@ -202,21 +202,26 @@ struct tarn_status *tarn_hdfs__put(struct tarn_hdfs *hdfs, struct tarn_op *op, c
     return status;
 }
 
-/* Who writes under a name of its own doesn't ask by it: not knowing is a failure like others. */
-static struct tarn_status *put_new(struct tarn_hdfs *hdfs, struct tarn_op *op,
-                                   const struct tarn_new_object *object)
+/* Who writes under a name of its own doesn't ask by it: not knowing is a failure like others. Consumes. */
+struct tarn_status *tarn_hdfs__known(struct tarn_status *status)
 {
-    bool done = false;
-    struct tarn_status *status =
-        tarn_hdfs__put(hdfs, op, object->key, object->body, TARN_HDFS_KEEP, &done);
-    if (status == TARN_OK && !done)
-        return tarn_status_new(TARN_OBJECT_EXISTS, "'%s' is already there", object->key);
     if (tarn_status_reason(status) != TARN_OUTCOME_UNKNOWN)
         return status;
     struct tarn_status *failed =
         tarn_status_new(TARN_STORE_UNAVAILABLE, "%s", tarn_status_message(status));
     tarn_status_free(status);
     return failed;
+}
+
+static struct tarn_status *put_new(struct tarn_hdfs *hdfs, struct tarn_op *op,
+                                   const struct tarn_new_object *object)
+{
+    bool done = false;
+    TARN_TRY(tarn_hdfs__known(
+        tarn_hdfs__put(hdfs, op, object->key, object->body, TARN_HDFS_KEEP, &done)));
+    if (!done)
+        return tarn_status_new(TARN_OBJECT_EXISTS, "'%s' is already there", object->key);
+    return TARN_OK;
 }
 
 /* --- many at once --- */
@@ -401,13 +406,7 @@ static struct tarn_status *publish(struct writer *writer, struct tarn_op *op)
 struct tarn_status *tarn_hdfs__finish(void *self, struct tarn_op *op)
 {
     struct writer *writer = self;
-    struct tarn_status *status = publish(writer, op);
-    if (tarn_status_reason(status) == TARN_OUTCOME_UNKNOWN) {
-        struct tarn_status *failed =
-            tarn_status_new(TARN_STORE_UNAVAILABLE, "%s", tarn_status_message(status));
-        tarn_status_free(status);
-        status = failed;
-    }
+    struct tarn_status *status = tarn_hdfs__known(publish(writer, op));
     tarn_hdfs__abort(writer);
     return status;
 }

@@ -191,6 +191,8 @@ TARN_TEST(hdfs, what_nobody_can_say_is_unknown)
         "{\"op\": \"RENAME\", \"do\": \"reset_after\"}, {\"op\": \"GETFILESTATUS\", \"do\": \"reset\"}");
     expect_status(claim(t, &f, "mine", &created), TARN_OUTCOME_UNKNOWN, "snapshot-1");
     expect_false(created);
+    expect_status(tarn_store_put(f.store, t->op, "t/hint", S("1")), TARN_STORE_UNAVAILABLE,
+                  "t/hint");
     rules(t, &f, "");
     TARN_OWN(tarn_buf_drop) struct tarn_buf got = {0};
     expect_ok(tarn_store_get(f.store, t->op, "t/snapshot-1", &got)); /* read back: it is there */
