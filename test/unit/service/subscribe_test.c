@@ -631,6 +631,87 @@ TARN_TEST(subscribe, complete_and_ordered_whatever_comes_and_goes)
     leave(steady);
 }
 
+/* A snapshot of many splits comes in several events: a token within it goes on with the next one. */
+TARN_TEST(subscribe, a_token_within_a_snapshot_goes_on_there)
+{
+    enum { BUCKETS = 250 };
+    TARN_OWN(subs_fini) struct subs s;
+    subs_init(&s, t, 30000);
+    struct tarn_slice keys[] = {S("id")};
+    struct tarn_pair options[] = {{S("bucket"), S("250")}};
+    struct tarn_table_request wide = {
+        .database = S("db"),
+        .name = S("wide"),
+        .columns_sql = S("id BIGINT NOT NULL"),
+        .primary_keys = keys,
+        .primary_key_count = 1,
+        .options = options,
+        .option_count = 1,
+    };
+    struct tarn_table_facts facts;
+    expect_ok(tarn_service_create_table(t->op, &s.f.service, &wide, &facts));
+    struct tarn_manifest_entry *entries = tarn_arena_calloc(t->arena, BUCKETS, sizeof *entries);
+    for (int i = 0; i < BUCKETS; i++) {
+        struct tarn_slice packed =
+            fixture_file(&s.f, "wide", tarn_arena_printf(t->arena, "data-%d", i), i, i);
+        expect_ok(tarn_manifest_entry_unpack(packed, t->arena, &entries[i]));
+        entries[i].bucket = i;
+        entries[i].total_buckets = BUCKETS;
+    }
+    struct tarn_commit commit = {
+        .user = S("u"),
+        .identifier = 1,
+        .watermark = TARN_SNAPSHOT_NONE,
+        .base_snapshot_id = TARN_SNAPSHOT_NONE,
+        .kind = TARN_COMMIT_APPEND,
+        .append.entries = entries,
+        .append.count = BUCKETS,
+    };
+    struct tarn_commit_result result;
+    TARN_OWN(tarn_table_drop_ref) struct tarn_table *table = NULL;
+    expect_ok(tarn_catalog_table(t->op, s.f.service.catalog, S("db"), S("wide"), S(""), &table));
+    expect_ok(tarn_table_commit(t->op, table, &commit, &result));
+    for (int whole = 0; whole < 2; whole++) {
+        struct tarn_subscribe_request request = {
+            .table = fixture_ref("wide"), .changes = true, .how = TARN_CHANGES_AUTO};
+        request.full_first = whole == 1;
+        request.from = whole == 1 ? TARN_FROM_LATEST : TARN_FROM_EARLIEST;
+        struct stream *all = stream_new();
+        expect_ok(
+            tarn_service_subscribe(t->op, &s.f.service, &request, &door, all, &all->subscriber));
+        tarn_subscriber_start(all->subscriber);
+        expect_true(waits_for(all, 3)); /* 100, 100 and 50 splits */
+        usleep(20000);
+        expect_int(count_of(all), 3);
+        for (int i = 0; i < 3; i++) {
+            struct stream *rest = stream_new();
+            request.from = TARN_FROM_TOKEN;
+            request.token = token_of(t, all, i);
+            request.full_first = false;
+            expect_ok(tarn_service_subscribe(t->op, &s.f.service, &request, &door, rest,
+                                             &rest->subscriber));
+            tarn_subscriber_start(rest->subscriber);
+            if (i < 2)
+                expect_true(waits_for(rest, 2 - i));
+            usleep(20000);
+            expect_int(count_of(rest), 2 - i);
+            for (int n = 0; n < 2 - i; n++) /* the same tokens: the same places */
+                expect_bytes(tarn_buf_slice(&rest->told[n].token), token_of(t, all, i + 1 + n));
+            leave(rest);
+        }
+        /* asked otherwise, its places are others */
+        request.token = token_of(t, all, 0);
+        request.where = S("id > 3");
+        struct stream *none = stream_new();
+        expect_status(
+            tarn_service_subscribe(t->op, &s.f.service, &request, &door, none, &none->subscriber),
+            TARN_INVALID_ARGUMENT, "within a snapshot");
+        pthread_mutex_destroy(&none->lock);
+        free(none);
+        leave(all);
+    }
+}
+
 /* --- consumers --- */
 
 static int64_t next_of(struct subs *s, const char *id)
