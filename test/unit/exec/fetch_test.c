@@ -149,6 +149,22 @@ static void server_stop(struct server *server)
 static const char ok[] =
     "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nX-One:  1 \r\nETag: \"e\"\r\n\r\nok";
 
+static size_t request_count(struct server *server)
+{
+    pthread_mutex_lock(&server->lock);
+    size_t count = server->request_count;
+    pthread_mutex_unlock(&server->lock);
+    return count;
+}
+
+static const char *request_text(struct server *server, size_t index)
+{
+    pthread_mutex_lock(&server->lock);
+    const char *text = server->requests[index];
+    pthread_mutex_unlock(&server->lock);
+    return text;
+}
+
 static struct tarn_status *ask(struct tarn_test *t, struct server *server, const char *method,
                                const char *body, struct tarn_buf *answer_body,
                                struct tarn_fetch_answer *answer)
@@ -183,11 +199,11 @@ TARN_TEST(fetch, sends_a_request_and_gives_the_answer)
     expect_slice(tarn_fetch_header(&answer, "x-one"), "1");
     expect_slice(tarn_fetch_header(&answer, "etag"), "\"e\"");
     expect_null(tarn_fetch_header(&answer, "x-two").data);
-    expect_contains(server.requests[0], "PUT /a?secret=1 HTTP/1.1\r\n");
-    expect_contains(server.requests[0], "X-Asked: yes\r\n");
-    expect_contains(server.requests[0], "\r\nContent-Length: 5\r\n");
-    expect_contains(server.requests[0], "\r\n\r\n12345");
-    expect_null(strstr(server.requests[0], "Expect"));
+    expect_contains(request_text(&server, 0), "PUT /a?secret=1 HTTP/1.1\r\n");
+    expect_contains(request_text(&server, 0), "X-Asked: yes\r\n");
+    expect_contains(request_text(&server, 0), "\r\nContent-Length: 5\r\n");
+    expect_contains(request_text(&server, 0), "\r\n\r\n12345");
+    expect_null(strstr(request_text(&server, 0), "Expect"));
 
     expect_ok(ask(t, &server, "GET", NULL, &body, &answer));
     expect_int(answer.status, 404);
@@ -197,7 +213,7 @@ TARN_TEST(fetch, sends_a_request_and_gives_the_answer)
     expect_ok(ask(t, &server, "POST", NULL, &body, &answer));
     expect_int(answer.status, 503);
     expect_slice(tarn_fetch_header(&answer, "retry-after"), "7");
-    expect_contains(server.requests[2], "\r\nContent-Length: 0\r\n");
+    expect_contains(request_text(&server, 2), "\r\nContent-Length: 0\r\n");
     expect_int(server.connection_count, 1); /* kept */
     tarn_buf_drop(&body);
     server_stop(&server);
@@ -214,7 +230,7 @@ TARN_TEST(fetch, a_head_has_no_body)
     expect_slice(tarn_fetch_header(&answer, "content-length"), "123456");
     expect_int(body.size, 0);
     expect_ok(ask(t, &server, "DELETE", NULL, &body, &answer));
-    expect_contains(server.requests[1], "DELETE /a");
+    expect_contains(request_text(&server, 1), "DELETE /a");
     tarn_buf_drop(&body);
     server_stop(&server);
 }
@@ -265,10 +281,10 @@ TARN_TEST(fetch, what_changes_something_is_not_sent_twice)
     expect_ok(ask(t, &server, "PUT", "x", &body, &answer));
     expect_status(ask(t, &server, "PUT", NULL, &body, &answer), TARN_STORE_UNAVAILABLE, "closed");
     expect_true(answer.sent);
-    expect_int(server.request_count, 2);
+    expect_int(request_count(&server), 2);
     expect_ok(ask(t, &server, "GET", NULL, &body, &answer));
     expect_ok(ask(t, &server, "GET", NULL, &body, &answer)); /* a read may be */
-    expect_int(server.request_count, 5);
+    expect_int(request_count(&server), 5);
     tarn_buf_drop(&body);
     server_stop(&server);
 }
