@@ -210,6 +210,12 @@ void tarn_table__receipts_add(struct tarn_state_batch *batch, struct tarn_table 
  * still in the folder to bring back its own. Writes batches of its own. */
 TARN_MUST struct tarn_status *tarn_table__receipts_void(struct tarn_table *table, int64_t from,
                                                         bool rolled_back);
+/* The last snapshot that history before and after a rewriting have in common (id 0: none), and a hash of its JSON: kept
+ * while the index, which says it, is built anew. */
+void tarn_table__anchor_put(struct tarn_state_batch *batch, struct tarn_table *table, int64_t id,
+                            uint64_t json_hash);
+TARN_MUST struct tarn_status *tarn_table__anchor(struct tarn_table *table, int64_t *id,
+                                                 uint64_t *json_hash);
 /* *snapshot_id 0: not landed, as far as is known. content: of a batch. */
 TARN_MUST struct tarn_status *tarn_table__receipt_find(struct tarn_table *table,
                                                        struct tarn_slice user, int64_t identifier,

@@ -259,43 +259,80 @@ static struct tarn_status *index_next(struct tarn_op *op, struct tarn_table *tab
     return tarn_table__index_batch_write(b);
 }
 
-/* Is the snapshot of that id in the folder the one that was indexed? */
-static struct tarn_status *is_indexed(struct tarn_op *op, struct tarn_table *table, int64_t id,
-                                      bool *out)
+static struct tarn_status *read_json(struct tarn_op *op, struct tarn_table *table, int64_t id,
+                                     struct tarn_slice *json)
 {
-    TARN_OWN(tarn_buf_drop) struct tarn_buf indexed = {0};
     struct tarn_snapshot snapshot;
-    struct tarn_slice json;
-    bool found, known;
-    TARN_TRY(tarn_table__read_snapshot(op, table, id, op->arena, &found, &json, &snapshot));
-    if (!found)
-        return tarn_status_new(TARN_SNAPSHOT_EXPIRED,
-                               "table %s: snapshot %" PRId64 " expired meanwhile", table->name, id);
-    TARN_TRY(tarn_table__indexed_snapshot(table, id, &known, &indexed));
-    *out = known && tarn_slice_equal(json, tarn_buf_slice(&indexed));
-    return TARN_OK;
+    bool found;
+    TARN_TRY(tarn_table__read_snapshot(op, table, id, op->arena, &found, json, &snapshot));
+    return found ? TARN_OK
+                 : tarn_status_new(TARN_SNAPSHOT_EXPIRED,
+                                   "table %s: snapshot %" PRId64 " expired meanwhile", table->name,
+                                   id);
 }
 
-/* Receipts of the snapshots that are no more are void: of those that differ from what was indexed, and history is the same
- * up to some id and another from there on. What expires while we look was never rolled back. */
-static struct tarn_status *void_receipts(struct tarn_op *op, struct tarn_table *table,
-                                         struct tarn_range range, int64_t indexed)
+/* The last snapshot that the folder and the index have in common, by halves: history is the same up to some id and another
+ * from there on. *anchor below range.earliest: none that is retained. */
+static struct tarn_status *find_anchor(struct tarn_op *op, struct tarn_table *table,
+                                       struct tarn_range range, int64_t indexed, int64_t *anchor,
+                                       uint64_t *hash)
 {
-    if (range.latest == 0)
-        return tarn_table__receipts_void(table, 0, true);
-    if (indexed == 0) /* what was indexed before is not known any more */
-        return tarn_table__receipts_void(table, range.earliest, false);
     int64_t low = range.earliest, high = TARN_MIN(indexed, range.latest) + 1;
     while (low < high) {
         int64_t middle = low + (high - low) / 2;
-        bool same;
-        TARN_TRY(is_indexed(op, table, middle, &same));
-        if (same)
-            low = middle + 1;
-        else
+        TARN_OWN(tarn_buf_drop) struct tarn_buf known = {0};
+        struct tarn_slice json;
+        bool found;
+        TARN_TRY(read_json(op, table, middle, &json));
+        TARN_TRY(tarn_table__indexed_snapshot(table, middle, &found, &known));
+        if (!found || !tarn_slice_equal(json, tarn_buf_slice(&known))) {
             high = middle;
+            continue;
+        }
+        low = middle + 1;
+        *hash = tarn_xxh64(json, 0);
     }
-    return tarn_table__receipts_void(table, low, true);
+    *anchor = low - 1;
+    return TARN_OK;
+}
+
+static struct tarn_status *keep_anchor(struct tarn_table *table, int64_t anchor, uint64_t hash)
+{
+    TARN_OWN(tarn_state_batch_drop) struct tarn_state_batch *batch = tarn_state_batch_new();
+    tarn_table__anchor_put(batch, table, anchor, hash);
+    return tarn_state_write(table->env->state, batch, false);
+}
+
+/* The index was cleared, and building it anew was cut off: what it knew of the past is the anchor. Receipts above that
+ * go, for the snapshots that are there to bring back. */
+static struct tarn_status *void_again(struct tarn_op *op, struct tarn_table *table,
+                                      struct tarn_range range)
+{
+    int64_t anchor;
+    uint64_t hash;
+    struct tarn_slice json;
+    TARN_TRY(tarn_table__anchor(table, &anchor, &hash));
+    if (anchor >= range.earliest && anchor <= range.latest && anchor > 0) {
+        TARN_TRY(read_json(op, table, anchor, &json));
+        if (tarn_xxh64(json, 0) == hash)
+            return tarn_table__receipts_void(table, anchor + 1, false);
+    }
+    return tarn_table__receipts_void(table, range.earliest, false);
+}
+
+/* Receipts of the snapshots that are no more are void. What expires while we look was never rolled back. */
+static struct tarn_status *void_receipts(struct tarn_op *op, struct tarn_table *table,
+                                         struct tarn_range range, int64_t indexed)
+{
+    int64_t anchor;
+    uint64_t hash = 0;
+    if (range.latest == 0)
+        return tarn_table__receipts_void(table, 0, true);
+    if (indexed == 0)
+        return void_again(op, table, range);
+    TARN_TRY(find_anchor(op, table, range, indexed, &anchor, &hash));
+    TARN_TRY(keep_anchor(table, anchor < range.earliest ? 0 : anchor, hash));
+    return tarn_table__receipts_void(table, anchor + 1, true);
 }
 
 static struct tarn_status *rebuild(struct tarn_op *op, struct tarn_table *table,

@@ -15,6 +15,7 @@
  *   'f' | identity -> number, time, reason, message refused
  *   'q' | slot -> number, key of its refusal        the refusals as a ring, to forget the oldest by; 'n' -> next number
  *   'z' -> snapshot id                              the horizon: from here on every identity is known
+ *   'a' -> snapshot id, hash of its JSON            while the index is built anew: the last one that history before and after have
  */
 
 #define VOID_BATCH_RECEIPTS 10000
@@ -345,6 +346,32 @@ struct tarn_status *tarn_table__receipts_void(struct tarn_table *table, int64_t 
     void *unused;
     while (tarn_map_next(users, &cursor, &user, &unused))
         TARN_TRY(restore_last(table, user));
+    return TARN_OK;
+}
+
+void tarn_table__anchor_put(struct tarn_state_batch *batch, struct tarn_table *table, int64_t id,
+                            uint64_t json_hash)
+{
+    TARN_OWN(tarn_buf_drop) struct tarn_buf key = {0};
+    TARN_OWN(tarn_buf_drop) struct tarn_buf value = {0};
+    tagged_key(table, 'a', &key);
+    tarn_key_add_i64(&value, id);
+    tarn_key_add_u64(&value, json_hash);
+    put(batch, table, &key, &value);
+}
+
+struct tarn_status *tarn_table__anchor(struct tarn_table *table, int64_t *id, uint64_t *json_hash)
+{
+    TARN_OWN(tarn_buf_drop) struct tarn_buf key = {0};
+    TARN_OWN(tarn_buf_drop) struct tarn_buf value = {0};
+    bool found;
+    *id = 0;
+    tagged_key(table, 'a', &key);
+    TARN_TRY(tarn_state_get(table->env->state, TARN_FAMILY_RECEIPTS, tarn_buf_slice(&key), &found,
+                            &value));
+    struct tarn_slice rest = tarn_buf_slice(&value);
+    if (found && (!tarn_key_take_i64(&rest, id) || !tarn_key_take_u64(&rest, json_hash)))
+        return damaged(table);
     return TARN_OK;
 }
 
