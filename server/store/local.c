@@ -78,9 +78,10 @@ static struct tarn_status *local_put_if_absent(void *self, struct tarn_op *op, c
 }
 
 /* Opens an object that is one; a folder or a pipe is none. */
-static struct tarn_status *open_object(const struct local *local, const char *key, int flags,
-                                       int *fd, struct stat *st)
+static struct tarn_status *open_object(struct local *local, const char *key, int flags, int *fd,
+                                       struct stat *st)
 {
+    TARN_TRY(tarn_store__local_trusted(local, key));
     TARN_OWN(tarn_store__close_drop) int opened = tarn_store__local_open_at(local, key, flags);
     if (opened < 0)
         return tarn_store__local_is_absent(errno)
@@ -266,6 +267,8 @@ static void local_close(void *self)
 {
     struct local *local = self;
     tarn_store__sync_crew_free(local->crew);
+    tarn_store__local_forget_doubts(local);
+    pthread_mutex_destroy(&local->mutex);
     tarn_store__close_drop(&local->root);
     free(local);
 }
@@ -301,6 +304,7 @@ struct tarn_status *tarn_store__local_open(const char *path, struct tarn_store *
     local->root = root;
     local->openat2 = true;
     local->crew = tarn_store__sync_crew_new();
+    pthread_mutex_init(&local->mutex, NULL);
     int probe = tarn_store__local_open_at(local, "", O_PATH | O_DIRECTORY);
     local->openat2 = probe >= 0; /* old kernels say ENOSYS, some sandboxes EPERM */
     tarn_store__close_drop(&probe);

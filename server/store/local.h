@@ -8,19 +8,28 @@
 #ifndef TARN_STORE_LOCAL_H
 #define TARN_STORE_LOCAL_H
 
+#include <pthread.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "store/internal.h"
 
 struct sync_crew;
+struct doubt;
 
 struct local {
     int root;               /* the root folder, open for reading */
     bool openat2;           /* the kernel has it */
     atomic_bool sync_lost;  /* a folder couldn't be synced: nothing is promised any more */
     struct sync_crew *crew; /* owned */
+    pthread_mutex_t mutex;  /* guards the doubts */
+    struct doubt *doubts;   /* owned */
 };
+
+/* IO_ERROR where `key` was claimed and the sync of that was lost: it is there, but whoever reads it back must
+ * not take that for durable. */
+TARN_MUST struct tarn_status *tarn_store__local_trusted(struct local *local, const char *key);
+void tarn_store__local_forget_doubts(struct local *local);
 
 /* IO_ERROR once a sync of a folder has failed. */
 TARN_MUST struct tarn_status *tarn_store__local_writable(const struct local *local,

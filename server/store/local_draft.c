@@ -187,11 +187,55 @@ static struct tarn_status *sync_name(struct local *local, int folder, const char
     return tarn_store__sync_folder(local, folder, key);
 }
 
+/* --- what is there and may not last --- */
+
+struct doubt {
+    struct doubt *next;
+    char key[];
+};
+
+static void doubt(struct local *local, const char *key)
+{
+    size_t size = strlen(key) + 1;
+    struct doubt *one = tarn_alloc(sizeof *one + size);
+    memcpy(one->key, key, size);
+    pthread_mutex_lock(&local->mutex);
+    one->next = local->doubts;
+    local->doubts = one;
+    pthread_mutex_unlock(&local->mutex);
+}
+
+struct tarn_status *tarn_store__local_trusted(struct local *local, const char *key)
+{
+    if (!atomic_load(&local->sync_lost))
+        return TARN_OK;
+    pthread_mutex_lock(&local->mutex);
+    const struct doubt *one = local->doubts;
+    while (one != NULL && strcmp(one->key, key) != 0)
+        one = one->next;
+    pthread_mutex_unlock(&local->mutex);
+    return one == NULL ? TARN_OK
+                       : tarn_status_new(TARN_IO_ERROR,
+                                         "'%s' is there, and may not last: its sync was lost", key);
+}
+
+void tarn_store__local_forget_doubts(struct local *local)
+{
+    while (local->doubts != NULL) {
+        struct doubt *one = local->doubts;
+        local->doubts = one->next;
+        free(one);
+    }
+}
+
 /* Consumes. */
-static struct tarn_status *as_unknown(struct tarn_status *status, const char *key)
+static struct tarn_status *as_unknown(struct local *local, struct tarn_status *status,
+                                      const char *key)
 {
     if (status == TARN_OK)
         return TARN_OK;
+    if (atomic_load(&local->sync_lost))
+        doubt(local, key);
     struct tarn_status *unknown =
         tarn_status_new(TARN_OUTCOME_UNKNOWN, "'%s' is there, and may not last: %s", key,
                         tarn_status_message(status));
@@ -206,7 +250,7 @@ struct tarn_status *tarn_store__sync_present(struct local *local, int folder, co
 {
     if (tarn_store__is_folder_at(folder, name))
         return tarn_store__taken_by_folder(key);
-    return as_unknown(sync_name(local, folder, name, key), key);
+    return as_unknown(local, sync_name(local, folder, name, key), key);
 }
 
 /* Nobody yet, or *created; OUTCOME_UNKNOWN from where the name may be there and may not last. */
@@ -225,8 +269,9 @@ struct tarn_status *tarn_store__draft_claim(struct draft *draft, bool *created)
     }
     if (draft->temporary[0] != '\0' && unlinkat(draft->folder, draft->temporary, 0) == 0)
         draft->temporary[0] = '\0';
-    TARN_TRY(
-        as_unknown(tarn_store__sync_folder(draft->local, draft->folder, draft->key), draft->key));
+    TARN_TRY(as_unknown(draft->local,
+                        tarn_store__sync_folder(draft->local, draft->folder, draft->key),
+                        draft->key));
     *created = true;
     return TARN_OK;
 }

@@ -12,7 +12,8 @@
  * Errors   OBJECT_NOT_FOUND, STORE_DENIED, DISK_FULL, STORE_UNAVAILABLE, IO_ERROR, and
  *          OUTCOME_UNKNOWN from put_if_absent alone: it may or may not have happened; read it back.
  *          A failed fsync is an error for good; a later success says nothing about it. Where it was a
- *          folder's, the store takes nothing more (IO_ERROR), since what is there can't be known.
+ *          folder's, the store takes nothing more (IO_ERROR), since what is there can't be known; nor does
+ *          it give what was created meanwhile: reading back must not take it for durable.
  */
 #ifndef TARN_STORE_H
 #define TARN_STORE_H
