@@ -246,7 +246,7 @@ def one_round(table, sources):
     for c in clients:
         c.start()
     lost = rng.random() < 0.3
-    time.sleep(rng.uniform(0.02, 0.5))
+    time.sleep(rng.choice([0.1, 0.5, 1.5]) * rng.random())
     tarn.kill9()
     stop.set()
     for c in clients:

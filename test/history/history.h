@@ -19,6 +19,7 @@
 #include <limits.h>
 
 #include "sim.h"
+#include "service/subscribe.h"
 #include "table/table.h"
 
 #define HISTORY_TABLE "db.db/t"
@@ -118,10 +119,12 @@ struct life {
     struct tarn_state *state;
     struct tarn_table_env env;
     struct tarn_table *table; /* NULL: not open yet */
-    int calls_left;           /* of the store, until it is killed; 0: it isn't */
-    int snapshot_puts;        /* under way, */
-    int64_t put_begun_ms;     /* since */
-    int failures;             /* of opening, in calm */
+    struct tarn_subscriptions *subscriptions;
+    int calls_left;       /* of the store, until it is killed; 0: it isn't */
+    int writing;          /* calls that change something, on their way to the store */
+    int snapshot_puts;    /* under way, */
+    int64_t put_begun_ms; /* since */
+    int failures;         /* of opening, in calm */
 };
 
 enum mutation { /* rules of the store broken on purpose: the checker must notice */
@@ -138,7 +141,7 @@ const char *mutation_name(enum mutation mutation);
 
 struct plan { /* what a run is made of; drawn from the seed */
     uint64_t seed;
-    int clients, users, operations;
+    int clients, users, operations, watchers;
     bool remote;
     bool faults, kills, foreign, rewrites /* roll-back, expiry */, pauses, lose_state, lying_lists;
     bool overwrites;
@@ -174,8 +177,11 @@ struct world {
     bool was_rolled_back;
     int64_t last_rewrite_ms; /* -1: never */
     int clients_running, helpers_running;
-    bool calm; /* no more faults: everything must succeed */
+    bool watchers_go_home;
+    int64_t events_told; /* to watchers */
+    bool calm;           /* no more faults: everything must succeed */
     struct tarn_buf trace;
+    uint64_t *hash;               /* of the trace, at the end */
     int64_t answers[4], fates[6]; /* how often each was told */
 };
 extern struct world *world;
@@ -214,7 +220,11 @@ bool life_may_die(const struct life *life);
 void life_kill(void);          /* at once; what it had under way may still arrive */
 void life_shut_down(void);     /* in order */
 struct life *life_enter(void); /* waits until one is open; NULL: the run is over */
+struct life *life_enter_or_leave(const bool *leave);
 void life_leave(struct life *life);
+
+/* watch.c */
+void watcher_main(int number);
 
 /* calls.c */
 void client_main(int number);
@@ -228,9 +238,9 @@ void foreign_expire(void);
 
 /* run.c */
 void draw_faults(void); /* of the store, from now on */
-/* Plays the seed and returns a hash of all that happened. Once a process: it leaves everything behind.
+/* Plays the seed; *hash is one of all that happened, also where something is broken. Once a process: it leaves everything behind.
  * scratch: an empty folder for states of RocksDB; NULL: they are simulated. */
-uint64_t run_seed(uint64_t seed, enum mutation mutation, const char *scratch);
+void run_seed(uint64_t seed, enum mutation mutation, const char *scratch, uint64_t *hash);
 #define HISTORY_BROKEN_EXIT 9
 
 #endif

@@ -24,7 +24,7 @@ struct outcome {
     uint64_t hash;
     int64_t snapshots, requests;
     int64_t answers[4], fates[6];
-    int64_t lives, floating;
+    int64_t lives, floating, events;
 };
 
 static uint64_t number_of(const char *variable, uint64_t otherwise)
@@ -45,10 +45,11 @@ static void play(uint64_t seed, enum mutation mutation, const char *scratch, str
         signal(i, SIG_DFL); /* the tests catch some */
     signal(SIGALRM, on_alarm);
     alarm(RUN_SECONDS_MAX);
-    out->hash = run_seed(seed, mutation, scratch);
+    run_seed(seed, mutation, scratch, &out->hash);
     out->snapshots = (int64_t)world->snap_count;
     out->requests = (int64_t)world->request_count;
     out->lives = world->life_count;
+    out->events = world->events_told;
     memcpy(out->answers, world->answers, sizeof out->answers);
     memcpy(out->fates, world->fates, sizeof out->fates);
     for (size_t i = 0; i < world->snap_count; i++)
@@ -87,6 +88,7 @@ static void count(struct tally *tally, uint64_t seed, int status, const struct o
         tally->sum.snapshots += one->snapshots;
         tally->sum.requests += one->requests;
         tally->sum.lives += one->lives;
+        tally->sum.events += one->events;
         tally->sum.floating += one->floating;
         for (int i = 0; i < 4; i++)
             tally->sum.answers[i] += one->answers[i];
@@ -145,12 +147,13 @@ TARN_TEST(history, seeds)
     const struct outcome *sum = &tally.sum;
     printf("%" PRIu64 " seeds from %" PRIu64 ": %" PRIu64 " broke; %" PRId64 " lives, %" PRId64
            " requests, %" PRId64 " snapshots (%" PRId64 " taken back)\n"
-           "  told: landed %" PRId64 ", refused %" PRId64 ", unknown %" PRId64 "\n"
+           "  streams: %" PRId64 " snapshots told\n  told: landed %" PRId64 ", refused %" PRId64
+           ", unknown %" PRId64 "\n"
            "  asked: landed %" PRId64 ", refused %" PRId64 ", open %" PRId64
            ", rolled back %" PRId64 ", not known %" PRId64 ", not committed %" PRId64 "\n",
            n, first, tally.failed, sum->lives, sum->requests, sum->snapshots, sum->floating,
-           sum->answers[1], sum->answers[2], sum->answers[3], sum->fates[0], sum->fates[1],
-           sum->fates[2], sum->fates[3], sum->fates[4], sum->fates[5]);
+           sum->events, sum->answers[1], sum->answers[2], sum->answers[3], sum->fates[0],
+           sum->fates[1], sum->fates[2], sum->fates[3], sum->fates[4], sum->fates[5]);
     expect_uint(tally.failed, 0);
 }
 

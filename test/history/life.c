@@ -63,16 +63,14 @@ static void stand_still(struct life *life)
         wait_ms(life->paused_until_ms - sim_now_ms());
 }
 
-/* The call was under way when its process died: true, it arrives all the same, now. */
+/* The call was under way when its process died: true, it arrives all the same, now. Until then it is a ghost. */
 static bool arrives_late(void)
 {
-    if (sim_chance(SIM_STORE, 500))
-        return false;
-    world->ghosts++;
-    wait_ms(sim_chance(SIM_STORE, 300) ? sim_between(SIM_STORE, 1000, 600000)
-                                       : sim_between(SIM_STORE, 0, 500));
-    world->ghosts--;
-    return true;
+    bool arrives = sim_chance(SIM_STORE, 500);
+    if (arrives)
+        wait_ms(sim_chance(SIM_STORE, 300) ? sim_between(SIM_STORE, 1000, 600000)
+                                           : sim_between(SIM_STORE, 0, 500));
+    return arrives;
 }
 
 /* Not while a claim is under way that was begun before the past was rewritten: only whoever began it can take it back. */
@@ -97,6 +95,7 @@ static struct tarn_status *go(struct life *life, bool writes, bool is_put)
     maybe_die(life);
     if (life->dead)
         return dead_status();
+    life->writing += writes;
     if (is_put) {
         life->snapshot_puts++;
         life->put_begun_ms = sim_now_ms();
@@ -105,7 +104,13 @@ static struct tarn_status *go(struct life *life, bool writes, bool is_put)
     /* Whoever rewrites the past needs time for it, and so do proofs that this life holds (I3). */
     while (is_put && !life->dead && sim_now_ms() < world->hold_until_ms)
         wait_ms(100);
-    return life->dead && !(writes && arrives_late()) ? dead_status() : TARN_OK;
+    if (!life->dead) {
+        life->writing -= writes;
+        return TARN_OK;
+    }
+    bool arrives = writes && arrives_late();
+    world->ghosts -= writes;
+    return arrives ? TARN_OK : dead_status();
 }
 
 /* On the way back. */
@@ -274,6 +279,13 @@ static void open_table(struct life *life)
     }
 }
 
+static void tell_watchers(void *arg, struct tarn_table *table, int64_t snapshot_id)
+{
+    struct life *life = arg;
+    if (life->table != NULL) /* not while it is opened */
+        tarn_subscriptions_notice(life->subscriptions, table);
+}
+
 void life_start(const char *folder)
 {
     struct life *life = tarn_calloc(1, sizeof *life);
@@ -290,7 +302,15 @@ void life_start(const char *folder)
                                         .exec = life->exec,
                                         .foreign_check_ms = world->plan.foreign_check_ms,
                                         .receipts_retain_ms = INT64_C(30) * 24 * 3600 * 1000,
-                                        .commit_retries = 10};
+                                        .commit_retries = 10,
+                                        .committed = tell_watchers,
+                                        .committed_arg = life};
+    const struct tarn_subscriptions_options options = {
+        .exec = life->exec,
+        .foreign_check_ms = TARN_MAX(world->plan.foreign_check_ms, (int64_t)500),
+        .slow_after_ms = 30000,
+        .subscriber_max = 10};
+    life->subscriptions = tarn_subscriptions_new(&options);
     if (world->plan.kills && !world->calm && sim_chance(SIM_WORK, 600))
         life->calls_left = (int)sim_between(SIM_WORK, 1, sim_chance(SIM_WORK, 500) ? 60 : 1500);
     note("life %d: starts with %s%s", life->number, folder + strlen(world->folder),
@@ -305,6 +325,7 @@ static void end_life(struct life *life)
 {
     while (life->users > 0)
         sim_sleep_ms(10);
+    tarn_subscriptions_free(life->subscriptions);
     tarn_table_drop_ref(&life->table);
     tarn_state_close(life->state);
     tarn_exec_free(life->exec);
@@ -324,6 +345,7 @@ void life_kill(void)
     TARN_OWN(sim_unpin) TARN_UNUSED bool pinned = sim_pin();
     note("life %d: killed", life->number);
     life->dead = true;
+    world->ghosts += life->writing;
     world->life = NULL;
     snprintf(world->left, sizeof world->left, "%sstate-%d", world->folder, life->number + 1);
     state_sim_copy(life->folder, world->left, 0);
@@ -344,12 +366,20 @@ void life_shut_down(void)
     state_sim_copy(life->folder, world->left, 0);
 }
 
-struct life *life_enter(void)
+struct life *life_enter_or_leave(const bool *leave)
 {
-    while (world->life == NULL || world->life->table == NULL)
+    while (world->life == NULL || world->life->table == NULL) {
+        if (leave != NULL && *leave)
+            return NULL;
         sim_sleep_ms(100);
+    }
     world->life->users++;
     return world->life;
+}
+
+struct life *life_enter(void)
+{
+    return life_enter_or_leave(NULL);
 }
 
 void life_leave(struct life *life)

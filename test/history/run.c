@@ -52,6 +52,8 @@ void broken(const char *format, ...)
     tarn_buf_vprintf(&text, format, args);
     va_end(args);
     note("BROKEN: %s", tarn_buf_cstr(&text));
+    if (world->hash != NULL)
+        *world->hash = tarn_xxh64(tarn_buf_slice(&world->trace), 0);
     printf("seed %" PRIu64 "%s%s: %s\n", world->plan.seed,
            world->plan.mutation == MUTATION_NONE ? "" : " under ",
            world->plan.mutation == MUTATION_NONE ? "" : mutation_name(world->plan.mutation),
@@ -76,6 +78,7 @@ static void draw_plan(struct plan *p, uint64_t seed, enum mutation mutation)
     p->clients = (int)sim_between(SIM_WORK, 1, sim_chance(SIM_WORK, 300) ? 16 : 5);
     p->users = (int)sim_between(SIM_WORK, 1, 3);
     p->operations = (int)sim_between(SIM_WORK, 10, 200 / p->clients);
+    p->watchers = (int)sim_between(SIM_WORK, 0, 2);
     p->remote = sim_chance(SIM_WORK, 500);
     p->faults = sim_chance(SIM_WORK, 600);
     p->kills = sim_chance(SIM_WORK, 600);
@@ -91,9 +94,10 @@ static void draw_plan(struct plan *p, uint64_t seed, enum mutation mutation)
 
 static void note_plan(const struct plan *p)
 {
-    note("seed %" PRIu64 ": %d clients x %d, %d users%s%s%s%s%s%s%s%s, foreign_check %" PRId64
+    note("seed %" PRIu64
+         ": %d clients x %d, %d users, %d watchers%s%s%s%s%s%s%s%s, foreign_check %" PRId64
          " ms, group-commit %s, latency %d",
-         p->seed, p->clients, p->operations, p->users, p->remote ? ", remote" : "",
+         p->seed, p->clients, p->operations, p->users, p->watchers, p->remote ? ", remote" : "",
          p->faults ? ", faults" : "", p->kills ? ", kills" : "", p->foreign ? ", foreign" : "",
          p->rewrites ? ", rewrites" : "", p->pauses ? ", pauses" : "",
          p->lose_state ? ", lost state" : "", p->overwrites ? ", overwrites" : "",
@@ -106,6 +110,12 @@ static void *run_client(void *arg)
 {
     client_main((int)(intptr_t)arg);
     world->clients_running--;
+    return NULL;
+}
+
+static void *run_watcher(void *arg)
+{
+    watcher_main((int)(intptr_t)arg);
     return NULL;
 }
 
@@ -214,7 +224,7 @@ static void *run_settle(void *arg)
 }
 
 /* All faults are over: everything is asked for, everything must succeed, and it must be the truth. */
-static void end_in_calm(void)
+static void end_in_calm(pthread_t *watchers)
 {
     pthread_t thread;
     world->calm = true;
@@ -229,12 +239,18 @@ static void end_in_calm(void)
     world->clients_running = 1;
     pthread_create(&thread, NULL, run_settle, NULL);
     pthread_join(thread, NULL);
-    sim_sleep_ms(3600 * 1000); /* whatever is late has arrived */
     tarn_store_faulty_land(world->faulty);
-    note("an hour later");
+    while (world->ghosts > 0)
+        sim_sleep_ms(1000);
+    sim_sleep_ms(20000);
+    note("whatever was late has arrived");
     world->clients_running = 1;
     pthread_create(&thread, NULL, run_settle, NULL);
     pthread_join(thread, NULL);
+    sim_sleep_ms(60000); /* whoever watches has heard of everything */
+    world->watchers_go_home = true;
+    for (int i = 0; i < world->plan.watchers; i++)
+        pthread_join(watchers[i], NULL);
     life_shut_down();
     while (world->helpers_running > 0)
         sim_sleep_ms(100);
@@ -254,7 +270,7 @@ static void open_store(void)
     tarn_assert(s == TARN_OK);
 }
 
-uint64_t run_seed(uint64_t seed, enum mutation mutation, const char *scratch)
+void run_seed(uint64_t seed, enum mutation mutation, const char *scratch, uint64_t *hash)
 {
     static struct tarn_op op;
     tarn_log_set_level(getenv("TARN_HISTORY_VERBOSE") != NULL ? TARN_DEBUG : TARN_ERROR + 1);
@@ -262,6 +278,7 @@ uint64_t run_seed(uint64_t seed, enum mutation mutation, const char *scratch)
     world->file_by_name = tarn_map_new();
     world->manifests = tarn_map_new();
     world->last_rewrite_ms = -1;
+    world->hash = hash;
     sim_start(seed,
               seed % 3 == 0   ? 0
               : seed % 3 == 1 ? 20
@@ -276,16 +293,18 @@ uint64_t run_seed(uint64_t seed, enum mutation mutation, const char *scratch)
     snprintf(world->folder, sizeof world->folder, "%s%s", scratch == NULL ? "" : scratch,
              scratch == NULL ? "" : "/");
     snprintf(world->left, sizeof world->left, "%sstate-1", world->folder);
-    pthread_t clients[16], foreign;
+    pthread_t clients[16], watchers[4], foreign;
     world->clients_running = world->plan.clients;
     for (int i = 0; i < world->plan.clients; i++)
         pthread_create(&clients[i], NULL, run_client, (void *)(intptr_t)i);
+    for (int i = 0; i < world->plan.watchers; i++)
+        pthread_create(&watchers[i], NULL, run_watcher, (void *)(intptr_t)i);
     world->helpers_running++;
     pthread_create(&foreign, NULL, run_foreign, NULL);
     play();
     for (int i = 0; i < world->plan.clients; i++)
         pthread_join(clients[i], NULL);
-    end_in_calm();
+    end_in_calm(watchers);
     pthread_join(foreign, NULL);
-    return tarn_xxh64(tarn_buf_slice(&world->trace), 0);
+    *hash = tarn_xxh64(tarn_buf_slice(&world->trace), 0);
 }

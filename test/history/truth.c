@@ -751,7 +751,8 @@ static struct tarn_status *truth_put(void *self, struct tarn_op *op, const char 
     TARN_OWN(sim_unpin) TARN_UNUSED bool pinned = sim_pin();
     TARN_TRY(tarn_store_put(self, op, key, body));
     if (snapshot_id(key, &id)) {
-        removed(id);
+        if (world->at[id] != NULL)
+            broken("snapshot %" PRId64 " is replaced by another", id);
         created(id, body);
     }
     return TARN_OK;
