@@ -7,7 +7,8 @@
  * bounded: so many entries at a time are packed, sorted and loaded past the log.
  */
 
-#define LOAD_ENTRIES 50000 /* at a time: some 50 MiB */
+#define LOAD_ENTRIES 50000    /* at a time: some 50 MiB */
+#define LOAD_ENTRIES_MIN 5000 /* fewer go through the log */
 
 /* --- loading --- */
 
@@ -48,6 +49,16 @@ static void sort_records(struct record *records, size_t count)
                 records[i].head << 8 | (common + n < key.size ? key.data[common + n] : (uint8_t)0);
     }
     qsort(records, count, sizeof *records, by_key);
+}
+
+/* Few are as soon written as any batch; a file of RocksDB's own would cost a sync each. */
+static void batch_records(struct tarn_state_batch *batch, struct tarn_table *table,
+                          enum tarn_family family, const struct record *records, size_t count,
+                          bool other)
+{
+    for (size_t i = 0; i < count; i++)
+        tarn_state_batch_put(batch, table->env->state, family, records[i].key,
+                             other ? records[i].other : records[i].value);
 }
 
 /* In order already. */
@@ -91,6 +102,13 @@ struct tarn_status *tarn_table__index_load(struct tarn_table *table,
         names[i].key = settle(arena, &buf);
         tarn_key_add_i64(&buf, entries[i]->file.creation_time_ms);
         names[i].value = settle(arena, &buf);
+    }
+    if (count < LOAD_ENTRIES_MIN) {
+        TARN_OWN(tarn_state_batch_drop) struct tarn_state_batch *batch = tarn_state_batch_new();
+        batch_records(batch, table, TARN_FAMILY_LIVE, live, count, false);
+        batch_records(batch, table, TARN_FAMILY_STATS, live, count, true);
+        batch_records(batch, table, TARN_FAMILY_NAMES, names, count, false);
+        return tarn_state_write(table->env->state, batch, false);
     }
     sort_records(live, count);
     sort_records(names, count);
