@@ -40,6 +40,7 @@ static struct tarn_status *hdfs_probe(void *self, struct tarn_op *op)
         status = tarn_hdfs__rename(hdfs, op, one, two, TARN_HDFS_KEEP, &done);
     tarn_hdfs__discard(hdfs, one);
     tarn_hdfs__discard(hdfs, two);
+    tarn_hdfs__discard(hdfs, tarn_hdfs__path(hdfs, op, ".tarn")); /* unless there is more in it */
     TARN_TRY(status);
     if (!done)
         return TARN_OK;

@@ -144,7 +144,7 @@ TARN_MUST struct tarn_status *tarn_hdfs__rename(struct tarn_hdfs *hdfs, struct t
 TARN_MUST struct tarn_status *tarn_hdfs__create_draft(struct tarn_hdfs *hdfs, struct tarn_op *op,
                                                       const char *path, struct tarn_slice body,
                                                       char **draft);
-/* Best effort, also after the op's end. NULL is fine. */
+/* A draft, or a folder that is empty. Best effort, also after the op's end. NULL is fine. */
 void tarn_hdfs__discard(struct tarn_hdfs *hdfs, const char *draft);
 /* OUTCOME_UNKNOWN as STORE_UNAVAILABLE: for all but put_if_absent. Consumes. */
 TARN_MUST struct tarn_status *tarn_hdfs__known(struct tarn_status *status);

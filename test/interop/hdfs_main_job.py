@@ -41,7 +41,7 @@ class Hdfs:
         self.port, self.http = free_port(), free_port()
         self.environment = {**os.environ, "LAB": peers.LAB, "LAB_STATE": lab.path("hdfs"), "HDFS_PORT": str(self.port),
                             "HDFS_HTTP_PORT": str(self.http)}
-        atexit.register(self.run, "wipe")
+        atexit.register(self.wipe)
         self.run("start", check=True)
         self.endpoint, self.uri = f"http://127.0.0.1:{self.http}", f"hdfs://127.0.0.1:{self.port}"
 
@@ -50,6 +50,11 @@ class Hdfs:
                              timeout=300)
         if check and got.returncode != 0:
             raise house.Failed(f"hdfs.sh {word}: {got.stdout.decode('utf-8', 'replace')[-1500:]}")
+
+    def wipe(self):
+        """Before the folder is gone, in which its pid stands; a second time does nothing."""
+        atexit.unregister(self.wipe)
+        self.run("wipe")
 
     def ask(self, path, op):
         url = f"{self.endpoint}/webhdfs/v1{urllib.parse.quote(path)}?op={op}&user.name=root"
@@ -157,12 +162,7 @@ class Job:
         equal(self.hdfs.hidden("/lake/wh"), [], "what is left of unpublished files")
 
 
-def main():
-    if int(os.environ.get("TARN_EFFORT", 1)) < 10:
-        raise Skip("minutes long: make check-long")
-    if not os.path.exists(SERVICE):
-        raise Skip(f"there is no {SERVICE}")
-    hdfs = Hdfs()
+def run_all(hdfs):
     lab.run("the conformance suite", conformance, hdfs)
     with lab.case("a daemon on an empty HDFS"):
         job = Job(hdfs)
@@ -172,6 +172,19 @@ def main():
     lab.run("java commits there too", job.foreign, SHAPES["ap_part"])
     lab.run("rename and drop a table", job.rename, SHAPES["pk_part4"])
     lab.run("nothing hidden is left", job.clean)
+
+
+def main():
+    if int(os.environ.get("TARN_EFFORT", 1)) < 10:
+        raise Skip("minutes long: make check-long")
+    if not os.path.exists(SERVICE):
+        raise Skip(f"there is no {SERVICE}")
+    hdfs = Hdfs()
+    try:
+        run_all(hdfs)
+    finally:
+        lab.end_all()
+        hdfs.wipe()
 
 
 with lab.case("HDFS"):
