@@ -434,8 +434,6 @@ static void close_report(struct tarn_maintain *m, const struct tarn_report *repo
     if (t == NULL || t->state != TASK_LEASED || t->token != -report->lease.token)
         return;
     t->token = report->lease.token;
-    tarn_table_touch(t->table, tarn_buf_slice(&t->partition),
-                     t->bucket); /* there may be more to do in it */
     if (outcome != TARN_OK) {
         fail_lease(m, t, tarn_status_reason(outcome), tarn_status_message(outcome));
         return;
@@ -452,10 +450,17 @@ struct tarn_status *tarn_maintain_report(struct tarn_op *op, struct tarn_maintai
                                          int64_t *snapshot_id)
 {
     TARN_OWN(tarn_table_drop_ref) struct tarn_table *table = NULL;
+    TARN_OWN(tarn_buf_drop) struct tarn_buf partition = {0};
+    int32_t bucket = 0;
     bool done = false;
     *snapshot_id = 0;
     pthread_mutex_lock(&m->lock);
     struct tarn_status *s = open_report(m, worker_id, report, &table, &done, snapshot_id);
+    const struct task *reported = find_task(m, report->lease.task_id);
+    if (reported != NULL) {
+        tarn_buf_add_slice(&partition, tarn_buf_slice(&reported->partition));
+        bucket = reported->bucket;
+    }
     if (s == TARN_OK && !done && report->failure != TARN_NO_REASON) {
         struct task *t = find_task(m, report->lease.task_id);
         t->token = report->lease.token;
@@ -476,6 +481,7 @@ struct tarn_status *tarn_maintain_report(struct tarn_op *op, struct tarn_maintai
     pthread_mutex_lock(&m->lock);
     close_report(m, report, s, *snapshot_id);
     pthread_mutex_unlock(&m->lock);
+    tarn_table_touch(table, tarn_buf_slice(&partition), bucket); /* there may be more to do in it */
     tarn_maintain_notice(m, table);
     return s;
 }
