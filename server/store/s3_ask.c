@@ -358,10 +358,19 @@ static enum verdict judge_bad(struct tarn_s3 *s3, struct tarn_op *op, struct att
     return request->failure == TARN_OK ? DONE : FAILED;
 }
 
+static void count_answer(const struct tarn_fetch_answer *answer)
+{
+    char label[16] = "none";
+    if (answer->status != 0)
+        snprintf(label, sizeof label, "%d", answer->status);
+    tarn_metric_add(TARN_M_STORE_REQUESTS, label, 1);
+}
+
 static enum verdict judge(struct tarn_s3 *s3, struct tarn_op *op, struct attempt *attempt,
                           struct tarn_fetch_call *call)
 {
     struct tarn_s3_request *request = attempt->request;
+    count_answer(&call->answer);
     request->http = call->answer;
     request->status = call->answer.status;
     if (request->status == 200 && tarn_fetch_header(&request->http, "content-range").data != NULL)

@@ -34,10 +34,9 @@ static bool is_unknown_header(const struct tarn_s3_request *request)
 }
 
 static struct tarn_status *race(struct tarn_s3 *s3, struct tarn_op *op, const char *key,
-                                struct tarn_s3_request *requests, size_t *winner)
+                                struct tarn_s3_request *requests, size_t *winner, bool *ambiguous)
 {
     size_t won = 0;
-    bool ambiguous = false;
     for (size_t i = 0; i < RACERS; i++) {
         requests[i] = (struct tarn_s3_request){
             .method = "PUT", .key = key, .body = tarn_slice_str(racer_body(op, i))};
@@ -48,14 +47,14 @@ static struct tarn_status *race(struct tarn_s3 *s3, struct tarn_op *op, const ch
         if (is_unknown_header(&requests[i]))
             return unfit(s3, tarn_status_message(requests[i].failure));
         TARN_TRY(tarn_move(requests[i].failure));
-        ambiguous = ambiguous || requests[i].ambiguous;
+        *ambiguous = *ambiguous || requests[i].ambiguous;
         if (requests[i].status / 100 == 2) {
             *winner = i;
             won++;
         }
     }
-    if (ambiguous &&
-        won <= 1) /* the network was bad; a store that ignores it answers 200 all the same */
+    /* The network was bad; a store that ignores the condition answers 200 all the same. */
+    if (*ambiguous && won <= 1)
         return tarn_status_new(TARN_STORE_UNAVAILABLE,
                                "the store at %s answered too badly to tell whether it keeps its "
                                "promises",
@@ -88,11 +87,11 @@ static struct tarn_status *check_object(struct tarn_s3 *s3, struct tarn_op *op, 
 }
 
 static struct tarn_status *probe_conditional(struct tarn_s3 *s3, struct tarn_op *op,
-                                             const char *key)
+                                             const char *key, bool *ambiguous)
 {
     size_t winner = 0;
     struct tarn_s3_request requests[RACERS] = {0};
-    struct tarn_status *status = race(s3, op, key, requests, &winner);
+    struct tarn_status *status = race(s3, op, key, requests, &winner, ambiguous);
     for (size_t i = 0; i < RACERS; i++)
         tarn_s3__request_drop(&requests[i]);
     TARN_TRY(status);
@@ -108,13 +107,14 @@ static struct tarn_status *probe_plain(struct tarn_s3 *s3, struct tarn_op *op, c
     return check_object(s3, op, key, "probe");
 }
 
-static struct tarn_status *probe_once(struct tarn_s3 *s3, struct tarn_op *op)
+static struct tarn_status *probe_once(struct tarn_s3 *s3, struct tarn_op *op, bool *ambiguous)
 {
     char id[TARN_UUID_SIZE];
     tarn_uuid_random(id);
     const char *key = tarn_arena_printf(op->arena, ".tarn/probe-%s", id);
-    struct tarn_status *status =
-        s3->settings.single_writer ? probe_plain(s3, op, key) : probe_conditional(s3, op, key);
+    struct tarn_status *status = s3->settings.single_writer
+                                     ? probe_plain(s3, op, key)
+                                     : probe_conditional(s3, op, key, ambiguous);
     TARN_OWN(tarn_s3__request_drop)
     struct tarn_s3_request removal = {.method = "DELETE", .key = key};
     struct tarn_status *removed = tarn_s3__ask(s3, op, &removal);
@@ -127,8 +127,10 @@ static struct tarn_status *probe_once(struct tarn_s3 *s3, struct tarn_op *op)
 struct tarn_status *tarn_s3__probe(void *self, struct tarn_op *op)
 {
     for (int tries = 1;; tries++) {
-        struct tarn_status *status = probe_once(self, op);
-        if (tarn_status_reason(status) != TARN_STORE_UNAVAILABLE || tries == TRIES_MAX)
+        bool ambiguous = false;
+        struct tarn_status *status = probe_once(self, op, &ambiguous);
+        if (!ambiguous || tarn_status_reason(status) != TARN_STORE_UNAVAILABLE ||
+            tries == TRIES_MAX)
             return status;
         tarn_status_free(status);
     }

@@ -43,13 +43,13 @@ def conformance(store):
 
 
 def other_store():
-    store = Real(lab, "gofakes3", 19311)
+    store = Real(lab, "gofakes3")
     conformance(store)
     store.close()
 
 
 def refused_store():
-    store = Real(lab, "rclone", 19312)
+    store = Real(lab, "rclone")
     daemon = S3Daemon(lab, store, "refused")
     daemon.spawn()
     equal(daemon.process.wait(60), 1, "exit status")

@@ -2,6 +2,7 @@
 whose warehouse lies there. Only the standard library. Not a test of its own."""
 import json
 import os
+import socket
 import subprocess
 import sys
 
@@ -43,8 +44,11 @@ class Fake:
 class Real:
     """services/s3.sh on a port of its own, with its data in the lab's folder."""
 
-    def __init__(self, lab, backend="versitygw", port=19310):
+    def __init__(self, lab, backend="versitygw"):
         from peers import LAB
+        with socket.socket() as s:
+            s.bind(("127.0.0.1", 0))
+            port = s.getsockname()[1]
         self.script = os.path.join(SHARED, "interop/services/s3.sh")
         self.env = {**os.environ, "LAB": LAB, "LAB_STATE": lab.path("services"), "S3_BACKEND": backend, "S3_PORT": str(port), "S3_KEY": ACCESS, "S3_SECRET": SECRET}
         self.log = lab.path(f"s3-{backend}.log")
