@@ -503,3 +503,45 @@ TARN_TEST(merge_manifests, run_beside_commits)
         adds += all.data[i] == '+';
     expect_int(adds, 60);
 }
+
+/* --- through the commit loop --- */
+
+static void wait_there(void *table)
+{
+    tarn_table__merge_wait(table);
+}
+
+TARN_TEST(merge_manifests, of_real_commits_rebuild_to_the_same_files)
+{
+    TARN_OWN(fixture_fini) struct fixture f;
+    fixture_init_options(
+        &f, t,
+        "\"manifest.merge-min-count\":\"4\",\"manifest.target-file-size\":\"8 kb\","
+        "\"manifest.full-compaction-threshold-size\":\"40 kb\"");
+    int64_t id;
+    for (int i = 0; i < 80; i++) {
+        struct tarn_manifest_entry change[] = {
+            fixture_entry(&f, TARN_ENTRY_ADD, tarn_arena_printf(t->arena, "f%02d", i), 0, 0, i * 10,
+                          i * 10 + 5, i * 10),
+            fixture_entry(&f, TARN_ENTRY_ADD, tarn_arena_printf(t->arena, "f%02d", i), 0, 5, i * 10,
+                          i * 10 + 5, i * 10)};
+        expect_ok(fixture_append(&f, "u", i + 1, change, 1, &id));
+        if (i % 8 == 7) /* a slow machine shall not decide */
+            tarn_mailbox_call(f.table->mailbox, wait_there, f.table);
+        if (i % 3 != 0)
+            continue;
+        change[0].kind = TARN_ENTRY_DELETE; /* an upgrade */
+        expect_ok(fixture_compact(&f, change, 2, &id));
+    }
+    const char *files = fixture_files(&f, TARN_SNAPSHOT_NONE, NULL);
+    const char *before = fixture_files(&f, 50, NULL);
+    fixture_restart(&f, true); /* all is read again from the manifests */
+    expect_str(fixture_files(&f, TARN_SNAPSHOT_NONE, NULL), files);
+    expect_str(fixture_files(&f, 50, NULL), before);
+    struct tarn_head *head = head_of(&f);
+    expect_true(head->manifest_count < 60); /* of 107 snapshots */
+    size_t deletes = 0;
+    for (size_t i = 0; i < head->manifest_count; i++)
+        deletes += (size_t)head->manifests[i].deleted_count;
+    expect_true(deletes < 27);
+}
