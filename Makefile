@@ -240,9 +240,10 @@ check-torture: $(TORTURE_TESTS) ## each allocation and store call fails once, in
 	@$(RUN_TESTS) -t 1800 $(TORTURE_TESTS)
 SEEDS ?= 40
 FIRST ?= 1
-check-history: $(HISTORY_TESTS) ## SEEDS=n FIRST=seed: simulated histories of one table, held against a model: test/history/
+check-history: all $(HISTORY_TESTS) ## SEEDS=n FIRST=seed: simulated histories of one table, held against a model: test/history/
 	@mkdir -p $(B)/history
-	@TARN_SEEDS=$(SEEDS) TARN_FIRST=$(FIRST) TARN_HISTORY_LOGS=$(CURDIR)/$(B)/history $(RUN_TESTS) -j 1 -t 14400 $(HISTORY_TESTS)
+	@TARN_SEEDS=$(SEEDS) TARN_FIRST=$(FIRST) TARN_HISTORY_LOGS=$(CURDIR)/$(B)/history $(RUN_TESTS) -j 1 -t 14400 $(HISTORY_TESTS) \
+		$(sort $(wildcard test/history/*.py))
 check-interop: all ## real engines read what we wrote, and we theirs: test/interop/
 	@$(RUN_TESTS) -j 1 -t 1800 $(sort $(wildcard test/interop/*.sh test/interop/*.py))
 check-long: ## all that is slow: more of each property, of crashes and of fuzzing; real HDFS
@@ -250,7 +251,7 @@ check-long: ## all that is slow: more of each property, of crashes and of fuzzin
 	$(SUBMAKE) TARN_EFFORT=100 VARIANT=asan check-torture check
 	$(SUBMAKE) TARN_EFFORT=10 TARN_CRASH_ROUNDS=200 check-crash
 	$(SUBMAKE) TARN_EFFORT=100 check-interop
-	$(SUBMAKE) SEEDS=2000 check-history
+	$(SUBMAKE) SEEDS=2000 TARN_HISTORY_ROUNDS=30 check-history
 	$(SUBMAKE) VARIANT=asan SEEDS=200 FIRST=10001 check-history
 	$(SUBMAKE) fuzz-short S=300
 
