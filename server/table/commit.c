@@ -25,6 +25,7 @@ struct pipeline {
         *writing; /* its manifests are being written, on top of the head or of what flies */
     struct tarn_group *flying; /* its snapshot is being put */
     struct tarn_group *landed; /* its snapshot was made, its callers don't know yet */
+    size_t held_count; /* requests in the queue that all wait for what flies; 0: not known */
 };
 
 static void announce_landed(struct pipeline *p)
@@ -176,13 +177,14 @@ static void call_back(struct pipeline *p)
 static void land(struct pipeline *p)
 {
     struct tarn_group *flown = tarn_move(p->flying);
+    p->held_count = 0;
     tarn_table__wait(flown, &flown->put_done);
     if (was_made(flown)) { /* I1: visible from here on */
         tarn_table__advance(flown);
         p->landed = flown;
-        if (p->writing != NULL)
-            p->writing->ground_seen_ms =
-                tarn_clock_mono_ms(); /* I3: our own put, since its attempt began */
+        if (p->writing !=
+            NULL) /* I3: our own put, since its attempt began; some time after it began */
+            p->writing->ground_seen_ms = flown->put.begun_ms;
         return;
     }
     call_back(p);
@@ -260,7 +262,7 @@ static enum turn next_turn(const struct pipeline *p, int64_t *wait_ns)
 {
     struct tarn_table *table = p->table;
     bool others = tarn_mailbox_count(table->mailbox) > 0;
-    bool wants = table->queue_first != NULL && !others;
+    bool wants = table->queue_first != NULL && !others && table->queue_count != p->held_count;
     *wait_ns = WAIT_SLICE_NS; /* others may come to the mailbox without news */
     if (p->flying != NULL && p->flying->put_done)
         return TURN_LAND;
@@ -315,6 +317,19 @@ static bool is_written(const struct tarn_group *group)
     return done;
 }
 
+static void next_group(struct pipeline *p)
+{
+    struct tarn_table *table = p->table;
+    struct tarn_group *group = tarn_table__take_group(table, p->flying);
+    if (group != NULL) {
+        begin(p, group);
+        return;
+    }
+    pthread_mutex_lock(&table->lock);
+    p->held_count = p->flying != NULL ? table->queue_count : 0;
+    pthread_mutex_unlock(&table->lock);
+}
+
 static void run_commits(void *arg)
 {
     struct pipeline p = {.table = arg};
@@ -330,12 +345,9 @@ static void run_commits(void *arg)
             launch(&p);
             announce_landed(&p);
             break;
-        case TURN_GROUP: {
-            struct tarn_group *group = tarn_table__take_group(p.table);
-            if (group != NULL)
-                begin(&p, group);
+        case TURN_GROUP:
+            next_group(&p);
             break;
-        }
         default:
             return;
         }

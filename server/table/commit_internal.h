@@ -54,6 +54,7 @@ struct tarn_put {
         base_of_next; /* a manifest of ours that a snapshot standing on this one must name; absent: none */
     int64_t time_ms;
     int64_t ground_seen_ms; /* when N-1 was last seen (I3); NEVER: not since the attempt began */
+    int64_t begun_ms;       /* when the put that made it began */
     enum tarn_claim claim;
     bool taken_back;            /* it was there for a moment: what it names stays */
     struct tarn_status *status; /* OK, or why nothing was put */
@@ -94,8 +95,9 @@ struct tarn_group {
 };
 
 /* --- group.c --- */
-/* The next group from the queue, or NULL; answers members whose callers gave up. */
-struct tarn_group *tarn_table__take_group(struct tarn_table *table);
+/* The next group from the queue, or NULL; answers members whose callers gave up. ahead: the group that flies, or NULL:
+ * streaming users in it whose compact part is still to come are not overtaken by what they sent later. */
+struct tarn_group *tarn_table__take_group(struct tarn_table *table, const struct tarn_group *ahead);
 /* Without members: a snapshot of nothing. */
 struct tarn_group *tarn_table__group_new(struct tarn_table *table, enum tarn_commit_kind kind);
 void tarn_table__group_free(struct tarn_group *group);
@@ -139,9 +141,9 @@ void tarn_table__keep_open(struct tarn_group *consumed);
 bool tarn_table__is_open(const struct tarn_table *table, const struct tarn_identity *who);
 
 /* --- publish.c --- */
-/* The snapshot was made: index and head follow. What fails here is caught up later, never told as a failed commit (I6). */
+/* The snapshot was made: index, head and view follow. What fails here is caught up later, never told as a failed commit (I6). */
 void tarn_table__advance(struct tarn_group *group);
-/* View, hint, and the answers. */
+/* Hint, answers, and what follows them. */
 void tarn_table__announce(struct tarn_group *consumed);
 
 /* --- fate.c --- */

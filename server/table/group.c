@@ -177,10 +177,14 @@ static bool identity_fits(struct touched *t, const struct tarn_member *m)
     return last == NULL || commit->identifier > last->request->commit->identifier;
 }
 
+static bool stands_alone_by_kind(const struct tarn_member *m)
+{
+    return m->kind == TARN_COMMIT_OVERWRITE || m->kind == TARN_COMMIT_ANALYZE;
+}
+
 static bool stands_alone(const struct touched *t, const struct tarn_member *m)
 {
-    return m->alone || m->kind == TARN_COMMIT_OVERWRITE || m->kind == TARN_COMMIT_ANALYZE ||
-           t->view->options.group_commit == TARN_GROUP_NONE;
+    return m->alone || stands_alone_by_kind(m) || t->view->options.group_commit == TARN_GROUP_NONE;
 }
 
 static bool fits(struct touched *t, const struct tarn_member *m)
@@ -258,6 +262,35 @@ static void add_member(struct tarn_group *group, struct tarn_member *m)
     group->members[group->count++] = m;
 }
 
+/* Engines take the identifier of a user's last snapshot for the last one that landed, so a compact part comes before
+ * whatever its user sent behind it. */
+static void hold_users(struct touched *t, const struct tarn_group *ahead)
+{
+    for (size_t i = 0; ahead != NULL && i < ahead->count; i++) {
+        const struct tarn_member *m = ahead->members[i];
+        const struct tarn_request *r = m->request;
+        if (m == &r->append && r->has_compact && !is_batch(m))
+            tarn_map_set(t->map, key_of(t, TAG_HELD, r->commit->user), t);
+    }
+}
+
+static bool is_held(struct touched *t, const struct tarn_member *m)
+{
+    return has(t, key_of(t, TAG_HELD, m->request->commit->user));
+}
+
+/* Under the lock: the first that isn't held; NULL: none. An overwrite that is held holds back all behind it. */
+static struct tarn_member *take_first(struct tarn_table *table, struct touched *t)
+{
+    struct tarn_member **link = &table->queue_first;
+    while (*link != NULL && is_held(t, *link)) {
+        if (stands_alone_by_kind(*link))
+            return NULL;
+        link = &(*link)->next;
+    }
+    return *link == NULL ? NULL : unlink_member(table, link);
+}
+
 /* Under the lock: those behind the first. */
 static void take_followers(struct tarn_table *table, struct touched *t, struct tarn_group *group)
 {
@@ -269,14 +302,14 @@ static void take_followers(struct tarn_table *table, struct touched *t, struct t
             add_member(group, unlink_member(table, link));
             continue;
         }
-        if (m->kind == TARN_COMMIT_OVERWRITE || m->kind == TARN_COMMIT_ANALYZE)
+        if (stands_alone_by_kind(m))
             return;
         tarn_map_set(t->map, key_of(t, TAG_HELD, m->request->commit->user), t);
         link = &m->next;
     }
 }
 
-static void init_touched(struct touched *t, struct tarn_table *table, enum tarn_commit_kind kind)
+static void init_touched(struct touched *t, struct tarn_table *table)
 {
     const struct tarn_table_view *view = &table->view->view;
     bool dynamic = view->schema.primary_key_count > 0 && view->options.bucket == -1;
@@ -284,7 +317,6 @@ static void init_touched(struct touched *t, struct tarn_table *table, enum tarn_
         .table = table,
         .view = view,
         .map = tarn_map_new(),
-        .kind = kind,
         .all_streams = view->options.group_commit == TARN_GROUP_ALL && !dynamic,
         .ordered =
             tarn_slice_is(tarn_schema_option(&view->schema, "sequence.snapshot-ordering"), "true")};
@@ -311,13 +343,11 @@ void tarn_table__group_free(struct tarn_group *group)
     free(group);
 }
 
-struct tarn_group *tarn_table__take_group(struct tarn_table *table)
+/* Under the lock: those whose callers gave up, out of the queue. */
+static struct tarn_member *take_gone(struct tarn_table *table)
 {
-    struct tarn_group *group = NULL;
-    struct tarn_member *gone = NULL;
-    pthread_mutex_lock(&table->lock);
+    struct tarn_member *gone = NULL, *m;
     for (struct tarn_member **link = &table->queue_first; *link != NULL;) {
-        struct tarn_member *m;
         if (!gave_up(table, link, &m)) {
             link = &(*link)->next;
             continue;
@@ -325,11 +355,30 @@ struct tarn_group *tarn_table__take_group(struct tarn_table *table)
         m->next = gone;
         gone = m;
     }
-    if (table->queue_first != NULL) {
-        TARN_OWN(touched_fini) struct touched t;
-        struct tarn_member *first = unlink_member(table, &table->queue_first);
+    return gone;
+}
+
+static void answer_gone(struct tarn_table *table, struct tarn_member *gone)
+{
+    while (gone != NULL) {
+        struct tarn_member *m = gone;
+        gone = m->next;
+        tarn_table__answer(table, m, tarn_move(m->request->status), 0, false);
+    }
+}
+
+struct tarn_group *tarn_table__take_group(struct tarn_table *table, const struct tarn_group *ahead)
+{
+    struct tarn_group *group = NULL;
+    TARN_OWN(touched_fini) struct touched t;
+    init_touched(&t, table);
+    hold_users(&t, ahead);
+    pthread_mutex_lock(&table->lock);
+    struct tarn_member *gone = take_gone(table);
+    struct tarn_member *first = take_first(table, &t);
+    if (first != NULL) {
+        t.kind = first->kind;
         group = tarn_table__group_new(table, first->kind);
-        init_touched(&t, table, first->kind);
         add_member(group, first);
         if (!stands_alone(&t, first)) {
             touch(&t, first);
@@ -337,13 +386,7 @@ struct tarn_group *tarn_table__take_group(struct tarn_table *table)
         }
     }
     pthread_mutex_unlock(&table->lock);
-    while (gone != NULL) {
-        struct tarn_member *m = gone;
-        gone = m->next;
-        struct tarn_status *s = m->request->status;
-        m->request->status = TARN_OK;
-        tarn_table__answer(table, m, s, 0, false);
-    }
+    answer_gone(table, gone);
     return group;
 }
 

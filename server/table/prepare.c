@@ -18,8 +18,7 @@ static struct tarn_status *check_seen(struct tarn_table *table, const struct tar
         return TARN_OK;
     TARN_TRY(tarn_table__receipt_find(table, commit->user, commit->identifier, r->content,
                                       member->kind, snapshot_id));
-    if (*snapshot_id != 0 || commit->identifier == TARN_COMMIT_IDENTIFIER_BATCH ||
-        r->result->append_snapshot_id != 0) /* its own append part is the last one */
+    if (*snapshot_id != 0 || commit->identifier == TARN_COMMIT_IDENTIFIER_BATCH)
         return TARN_OK;
     int64_t last;
     TARN_TRY(tarn_table__last_identifier(table, commit->user, &last));

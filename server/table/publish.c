@@ -36,6 +36,10 @@ void tarn_table__advance(struct tarn_group *group)
     table->head = next;
     table->slot_filled = true;
     group->next = NULL;
+    /* Before anybody is told, also those who find themselves in it when the next group is checked. */
+    s = tarn_table__publish_view(&group->op, table);
+    if (s != TARN_OK)
+        fall_behind(&group->op, table, s);
 }
 
 /* --- the hint --- */
@@ -140,14 +144,6 @@ void tarn_table__announce(struct tarn_group *group)
 {
     struct tarn_table *table = group->table;
     int64_t id = group->put.id;
-    bool behind = table->head == NULL;
-    if (!behind) {
-        struct tarn_status *s = tarn_table__publish_view(&group->op, table);
-        if (s != TARN_OK) {
-            fall_behind(&group->op, table, s);
-            behind = true;
-        }
-    }
     tell(group);
     hint(table, id);
     double seconds = (double)(tarn_clock_mono_ns() - group->begun_ns) / 1e9;
@@ -160,7 +156,7 @@ void tarn_table__announce(struct tarn_group *group)
     table->answered_count = group->count;
     table->answered_ns = tarn_clock_mono_ns();
     pthread_mutex_unlock(&table->lock);
-    if (!behind) {
+    if (table->head != NULL) {
         look_for_schema(group);
         forget(group);
         tarn_table__merge_consider(table);

@@ -395,6 +395,41 @@ TARN_TEST(parts, found_half_done_are_finished)
     expect_str(fixture_files(&f, TARN_SNAPSHOT_NONE, NULL), "x");
 }
 
+TARN_TEST(parts, come_before_what_their_user_sends_behind_them)
+{
+    TARN_OWN(fixture_fini) struct fixture f;
+    fixture_init(&f, t);
+    struct crowd c;
+    crowd_init(&c, &f);
+    struct tarn_fault_rule slow = {
+        .call = "put_if_absent", .fault = TARN_FAULT_DELAY, .delay_ms = 30};
+    tarn_store_faulty_add(f.store, &slow);
+    struct tarn_manifest_entry x = fixture_entry(&f, TARN_ENTRY_ADD, "x", 1, 5, 1, 9, 0);
+    crowd_append(&c, "s", 20, "f1", 0)->compact =
+        (struct tarn_commit_part){.entries = &x, .count = 1};
+    crowd_compact(&c, "b", NULL, "y", 0, 1, 9); /* flies between them */
+    crowd_append(&c, "s", 22, "f2", 0);         /* engines look for the user's last snapshot */
+    crowd_append(&c, "other", BATCH, "f3", 0);
+    crowd_run(&c);
+    expect_int(c.calls[0].result.append_snapshot_id, 2);
+    expect_true(c.calls[2].result.append_snapshot_id > c.calls[0].result.compact_snapshot_id);
+    const int64_t ids[] = {20, 21, 22, 23};
+    bool keep[4];
+    int64_t last;
+    expect_ok(
+        tarn_table_filter_committed(t->op, f.table, tarn_slice_str("s"), ids, 4, keep, &last));
+    expect_int(last, 22);
+    struct tarn_manifest_entry f4 = fixture_entry(&f, TARN_ENTRY_ADD, "f4", 0, 0, 1, 2, 0);
+    int64_t id; /* half of 20 alone would land behind 22: it is too late for it */
+    expect_ok(fixture_append(&f, "s", 24, &f4, 1, &id));
+    struct tarn_manifest_entry z = fixture_entry(&f, TARN_ENTRY_ADD, "z", 1, 5, 20, 29, 0);
+    struct tarn_commit late = c.calls[2].commit;
+    late.compact = (struct tarn_commit_part){.entries = &z, .count = 1};
+    struct tarn_commit_result result;
+    expect_status(tarn_table_commit(t->op, f.table, &late, &result), TARN_COMMIT_IDENTIFIER_STALE,
+                  "the rows landed in snapshot");
+}
+
 TARN_TEST(parts, whose_compaction_conflicts_lose_no_rows)
 {
     TARN_OWN(fixture_fini) struct fixture f;
