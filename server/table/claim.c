@@ -75,6 +75,8 @@ static struct tarn_status *put_until_known(struct tarn_op *op, struct tarn_put *
     const char *key = snapshot_key(op, put->table, put->id);
     for (int64_t wait = 10;; wait = TARN_MIN(wait * 2, (int64_t)1000)) {
         bool created, found = false, ours = false;
+        if (fresh)
+            put->begun_ms = tarn_clock_mono_ms();
         struct tarn_status *s =
             tarn_store_put_if_absent(put->table->env->store, op, key, put->json, &created);
         if (s == TARN_OK && created) {
@@ -122,13 +124,31 @@ static struct tarn_status *is_followed(struct tarn_op *op, const struct tarn_put
     return TARN_OK;
 }
 
-/* The put took long: N-1 may have been rolled back or expired away meanwhile. Nobody was told of N yet, so it
- * is taken back, unless another writer already stands on it. */
+/* Is what it names still there? Not where the folder was made again: then it isn't this table's any more. */
+static struct tarn_status *has_manifests(struct tarn_op *op, const struct tarn_put *put, bool *out)
+{
+    struct tarn_snapshot snapshot;
+    TARN_TRY(tarn_snapshot_decode(put->json, op->arena, &snapshot));
+    return tarn_store_stat(
+        put->table->env->store, op,
+        tarn_table__key(op, put->table, "manifest/%.*s", TARN_SLICE_ARG(snapshot.base_list)), out,
+        NULL);
+}
+
+/* The put took long: N-1 may have been rolled back, or N used by others and expired away. Nobody was told of N yet, so
+ * it is taken back, unless another writer already stands on it. A roll-back leaves snapshots below N, others' history
+ * some above it; where N is the only one, N-1 has expired because N was there. */
 static struct tarn_status *look_back(struct tarn_op *op, struct tarn_put *put)
 {
     struct tarn_table *table = put->table;
-    bool stands, found, ours, followed;
-    TARN_TRY(tarn_table__check_ground(op, table, put->ground_id, put->ground_json, &stands));
+    bool stands = false, found, ours, followed, below, above;
+    if (put->ground_id != 0)
+        TARN_TRY(tarn_table__check_ground(op, table, put->ground_id, put->ground_json, &stands));
+    if (stands)
+        return TARN_OK;
+    TARN_TRY(tarn_table__find_neighbours(op, table, put->id, &below, &above));
+    if (!below && !above) /* the only one: what it stood on has expired, or there never was any */
+        TARN_TRY(has_manifests(op, put, &stands));
     if (stands)
         return TARN_OK;
     TARN_TRY(read_back(op, put, &found, &ours));

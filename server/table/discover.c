@@ -119,6 +119,24 @@ static struct tarn_status *list_range(struct tarn_op *op, struct tarn_table *tab
     return n == 0 ? TARN_OK : find_run(op, table, ids, n, out);
 }
 
+struct tarn_status *tarn_table__find_neighbours(struct tarn_op *op, struct tarn_table *table,
+                                                int64_t id, bool *below, bool *above)
+{
+    struct tarn_object *objects;
+    size_t count;
+    TARN_TRY(tarn_store_list(table->env->store, op, tarn_table__key(op, table, "snapshot"), false,
+                             &objects, &count));
+    *below = *above = false;
+    for (size_t i = 0; i < count; i++) {
+        int64_t other;
+        if (objects[i].is_folder || !parse_id(objects[i].key, "snapshot-", &other) || other <= 0)
+            continue;
+        *below |= other < id;
+        *above |= other > id;
+    }
+    return TARN_OK;
+}
+
 struct tarn_status *tarn_table__find_range(struct tarn_op *op, struct tarn_table *table,
                                            struct tarn_range *out)
 {

@@ -116,6 +116,10 @@ struct tarn_range {
 }; /* 0, 0: no snapshot */
 TARN_MUST struct tarn_status *tarn_table__find_range(struct tarn_op *op, struct tarn_table *table,
                                                      struct tarn_range *out);
+/* Are there snapshots with a smaller, with a larger id? */
+TARN_MUST struct tarn_status *tarn_table__find_neighbours(struct tarn_op *op,
+                                                          struct tarn_table *table, int64_t id,
+                                                          bool *below, bool *above);
 /* The snapshot's bytes and decoded form; *found false where the file isn't there. */
 TARN_MUST struct tarn_status *tarn_table__read_snapshot(struct tarn_op *op,
                                                         struct tarn_table *table, int64_t id,

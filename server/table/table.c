@@ -171,9 +171,11 @@ static struct tarn_status *find_schema(struct tarn_op *op, struct tarn_table *ta
     return TARN_OK;
 }
 
-/* looked: the head is what the folder says now. */
+#define NOT_LOOKED INT64_MIN
+
+/* looked_at_ms: the head is what the folder said then; NOT_LOOKED: nobody asked it. */
 static struct tarn_status *publish(struct tarn_op *op, struct tarn_table *table, int64_t earliest,
-                                   bool looked, enum schema_look look_schema)
+                                   int64_t looked_at_ms, enum schema_look look_schema)
 {
     TARN_OWN(view_box_drop) struct view_box *box = tarn_calloc(1, sizeof *box);
     atomic_init(&box->ref_count, 1);
@@ -190,8 +192,8 @@ static struct tarn_status *publish(struct tarn_op *op, struct tarn_table *table,
     pthread_mutex_lock(&table->lock);
     struct view_box *old = table->view;
     table->view = tarn_move(box);
-    if (looked)
-        table->looked_ms = tarn_clock_mono_ms();
+    if (looked_at_ms != NOT_LOOKED)
+        table->looked_ms = looked_at_ms;
     pthread_mutex_unlock(&table->lock);
     tarn_table_view_unref(old == NULL ? NULL : &old->view);
     return TARN_OK;
@@ -205,7 +207,7 @@ static int64_t earliest_id(const struct tarn_table *table)
 
 struct tarn_status *tarn_table__publish_view(struct tarn_op *op, struct tarn_table *table)
 {
-    return publish(op, table, earliest_id(table), false, SCHEMA_KNOWN);
+    return publish(op, table, earliest_id(table), NOT_LOOKED, SCHEMA_KNOWN);
 }
 
 struct tarn_status *tarn_table__look_schema(struct tarn_op *op, struct tarn_table *table)
@@ -216,7 +218,7 @@ struct tarn_status *tarn_table__look_schema(struct tarn_op *op, struct tarn_tabl
                              tarn_table__key(op, table, "schema/schema-%" PRId64, id + 1), &next,
                              NULL));
     table->schema_looked_ms = tarn_clock_mono_ms();
-    return next ? publish(op, table, earliest_id(table), false, SCHEMA_NEXT) : TARN_OK;
+    return next ? publish(op, table, earliest_id(table), NOT_LOOKED, SCHEMA_NEXT) : TARN_OK;
 }
 
 const struct tarn_table_view *tarn_table__view_ref(struct tarn_table *table)
@@ -310,8 +312,13 @@ static struct tarn_status *learn(struct tarn_op *op, struct tarn_table *table)
 {
     struct tarn_range range;
     bool rewritten;
+    int64_t begun_ms = tarn_clock_mono_ms(); /* it may take long, and others go on meanwhile */
     TARN_TRY(is_rewritten(op, table, &rewritten));
-    TARN_TRY(follow(op, table, &range));
+    struct tarn_status *s = follow(op, table, &range);
+    if (s != TARN_OK) { /* the index may stand anywhere by now, also where the folder is what it was */
+        tarn_head_free(tarn_move(table->head));
+        return s;
+    }
     if (range.earliest > 1)
         TARN_TRY(tarn_table__index_forget_below(op, table, range.earliest));
     bool found;
@@ -326,7 +333,7 @@ static struct tarn_status *learn(struct tarn_op *op, struct tarn_table *table)
     table->head = tarn_move(head);
     tarn_head_free(old);
     table->slot_filled |= table->view != NULL && table->head->id > table->opened_id;
-    TARN_TRY(publish(op, table, range.earliest, true, rewritten ? SCHEMA_ANEW : SCHEMA_NEXT));
+    TARN_TRY(publish(op, table, range.earliest, begun_ms, rewritten ? SCHEMA_ANEW : SCHEMA_NEXT));
     if (range.earliest > 1)
         TARN_TRY(tarn_table__receipts_forget(table, range.earliest));
     if (news && range.latest != 0 && table->env->committed != NULL)
@@ -337,11 +344,12 @@ static struct tarn_status *learn(struct tarn_op *op, struct tarn_table *table)
 struct tarn_status *tarn_table__refresh(struct tarn_op *op, struct tarn_table *table)
 {
     bool same;
+    int64_t begun_ms = tarn_clock_mono_ms();
     TARN_TRY(unchanged(op, table, &same));
     if (!same)
         return learn(op, table);
     pthread_mutex_lock(&table->lock);
-    table->looked_ms = tarn_clock_mono_ms();
+    table->looked_ms = begun_ms;
     pthread_mutex_unlock(&table->lock);
     return TARN_OK;
 }
