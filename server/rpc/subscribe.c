@@ -25,21 +25,23 @@ static Tarn__V1__DataFile **put_files(struct tarn_op *op, const struct tarn_plan
     return out;
 }
 
-static Tarn__V1__Split *put_split(struct tarn_op *op, const struct tarn_split *split,
-                                  const char *path, int64_t snapshot_id)
+static Tarn__V1__Split *put_split(struct tarn_op *op, const struct tarn_subscribe_event *event,
+                                  size_t i)
 {
+    const struct tarn_split *split = &event->splits[i];
     Tarn__V1__Split *out = TARN_RPC_NEW(op, Tarn__V1__Split, split);
     out->partition = tarn_rpc__bytes(split->partition);
     out->bucket = split->bucket;
     out->total_buckets = split->total_buckets;
     out->raw = split->raw;
     out->is_changelog = split->is_changelog;
-    out->path = tarn_rpc__str(path);
+    out->path = tarn_rpc__str(event->paths[i]);
     out->n_files = split->file_count;
     out->files = put_files(op, split->files, split->file_count);
+    out->differs = event->differs;
     out->n_before_files = split->before_count;
     out->before_files = put_files(op, split->before_files, split->before_count);
-    out->snapshot_id = snapshot_id;
+    out->snapshot_id = event->snapshot->id;
     return out;
 }
 
@@ -54,7 +56,7 @@ static struct tarn_status *encode_event(struct tarn_op *op,
     r->splits = TARN_RPC_ARRAY(op, event->split_count, *r->splits);
     r->n_splits = event->split_count;
     for (size_t i = 0; i < event->split_count; i++)
-        r->splits[i] = put_split(op, &event->splits[i], event->paths[i], event->snapshot->id);
+        r->splits[i] = put_split(op, event, i);
     r->last_of_snapshot = event->last;
     r->whole = event->whole;
     r->resume_token = tarn_rpc__bytes(event->token);

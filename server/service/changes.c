@@ -32,18 +32,23 @@ static struct tarn_slice *pack_files(struct tarn_op *op, struct gathered *g,
     return out;
 }
 
-static struct tarn_scan_split *add_split(struct tarn_op *op, struct gathered *g,
-                                         const struct tarn_split *from)
+static void add_splits(struct tarn_op *op, struct gathered *g, const struct tarn_plan *plan,
+                       bool differs)
 {
-    TARN_GROW(g->splits, g->count, g->capacity);
-    struct tarn_scan_split *to = &g->splits[g->count++];
-    *to = (struct tarn_scan_split){
-        .partition = from->partition,
-        .bucket = from->bucket,
-        .files = pack_files(op, g, from->files, from->file_count),
-        .file_count = from->file_count,
-    };
-    return to;
+    for (size_t i = 0; i < plan->split_count; i++) {
+        const struct tarn_split *from = &plan->splits[i];
+        struct tarn_slice *before = pack_files(op, g, from->before_files, from->before_count);
+        TARN_GROW(g->splits, g->count, g->capacity);
+        g->splits[g->count++] = (struct tarn_scan_split){
+            .partition = from->partition,
+            .bucket = from->bucket,
+            .files = pack_files(op, g, from->files, from->file_count),
+            .file_count = from->file_count,
+            .differs = differs,
+            .before_files = before,
+            .before_count = differs ? from->before_count : 0,
+        };
+    }
 }
 
 /* --- the difference of two states --- */
@@ -126,19 +131,21 @@ static bool same_bucket(struct tarn_split *before, struct tarn_split *after, boo
     return false;
 }
 
-static void add_difference(struct tarn_op *op, struct gathered *g, struct tarn_split *before,
-                           struct tarn_split *after, bool keyed)
+/* What differs between the two, if anything; one of them may be NULL. */
+static void add_difference(struct tarn_split *before, struct tarn_split *after, bool keyed,
+                           struct tarn_plan *out)
 {
     struct tarn_split none = {.partition = before != NULL ? before->partition : after->partition,
                               .bucket = before != NULL ? before->bucket : after->bucket};
     struct tarn_split b = before != NULL ? *before : none, a = after != NULL ? *after : none;
     if (same_bucket(&b, &a, keyed))
         return;
-    struct tarn_slice *files = pack_files(op, g, b.files, b.file_count);
-    struct tarn_scan_split *to = add_split(op, g, &a);
-    to->differs = true;
-    to->before_files = files;
-    to->before_count = b.file_count;
+    a.raw = false;
+    a.total_buckets = after != NULL ? after->total_buckets : before->total_buckets;
+    a.before_files = b.files;
+    a.before_count = b.file_count;
+    out->splits[out->split_count++] = a;
+    out->file_count += a.file_count + a.before_count;
 }
 
 static struct tarn_status *plan_at(struct tarn_op *op, struct tarn_table *table, int64_t id,
@@ -151,23 +158,27 @@ static struct tarn_status *plan_at(struct tarn_op *op, struct tarn_table *table,
     return tarn_table_plan(op, table, &request, out);
 }
 
-/* Whole buckets, wherever one file of them changed: what a key was may lie in a file that stayed. */
-static struct tarn_status *gather_difference(struct tarn_op *op, struct tarn_table *table,
-                                             int64_t from, int64_t to, struct tarn_slice where,
-                                             bool keyed, struct gathered *g)
+struct tarn_status *tarn_service__plan_difference(struct tarn_op *op, struct tarn_table *table,
+                                                  int64_t from, int64_t to, struct tarn_slice where,
+                                                  struct tarn_plan *out)
 {
     struct tarn_plan before, after;
     size_t b = 0, a = 0;
     TARN_TRY(plan_at(op, table, from, where, &before));
     TARN_TRY(plan_at(op, table, to, where, &after));
+    bool keyed = after.schema->primary_key_count > 0;
     join_buckets(op, &before);
     join_buckets(op, &after);
+    *out = after;
+    out->file_count = out->split_count = 0;
+    out->splits = tarn_arena_calloc(op->arena, before.split_count + after.split_count + 1,
+                                    sizeof *out->splits);
     while (b < before.split_count || a < after.split_count) {
         int order = b == before.split_count  ? 1
                     : a == after.split_count ? -1
                                              : by_bucket(&before.splits[b], &after.splits[a]);
-        add_difference(op, g, order <= 0 ? &before.splits[b] : NULL,
-                       order >= 0 ? &after.splits[a] : NULL, keyed);
+        add_difference(order <= 0 ? &before.splits[b] : NULL, order >= 0 ? &after.splits[a] : NULL,
+                       keyed, out);
         b += order <= 0;
         a += order >= 0;
     }
@@ -177,20 +188,14 @@ static struct tarn_status *gather_difference(struct tarn_op *op, struct tarn_tab
 /* --- what snapshots changed --- */
 
 static struct tarn_status *gather_snapshot(struct tarn_op *op, struct tarn_table *table,
-                                           const struct tarn_table_view *view,
                                            const struct tarn_topic_spec *spec, int64_t id,
                                            struct gathered *g)
 {
     struct tarn_plan plan;
     const char **paths;
-    bool overwrite;
-    TARN_TRY(tarn_service__sees_overwrite(op, table, &view->schema, id, &overwrite));
-    if (overwrite)
-        return gather_difference(op, table, id - 1, id, tarn_slice_str(spec->where),
-                                 view->schema.primary_key_count > 0, g);
-    TARN_TRY(tarn_service__plan_event(op, table, spec, id, false, &plan, &paths));
-    for (size_t i = 0; i < plan.split_count; i++)
-        add_split(op, g, &plan.splits[i]);
+    bool differs;
+    TARN_TRY(tarn_service__plan_event(op, table, spec, id, false, &plan, &paths, &differs));
+    add_splits(op, g, &plan, differs);
     return TARN_OK;
 }
 
@@ -232,13 +237,16 @@ struct tarn_status *tarn_service_changes_begin(struct tarn_op *op, struct tarn_s
         TARN_TRY(check_range(op, table, from, last.id));
     struct tarn_topic_spec spec = {
         .changes = true, .how = how, .where = tarn_arena_str(op->arena, where)};
-    bool keyed = view->schema.primary_key_count > 0;
-    if (keyed) /* a merge is needed, or records are what only an engine of the table's kind understands */
+    if (view->schema.primary_key_count >
+        0) /* a merge is needed, or records are what only an engine of the table's kind understands */
         TARN_TRY(tarn_options_check_merge(&view->options));
-    if (found && how == TARN_CHANGES_DIFF && from < last.id)
-        TARN_TRY(gather_difference(op, table, from, last.id, where, keyed, &g));
+    if (found && how == TARN_CHANGES_DIFF && from < last.id) {
+        struct tarn_plan plan;
+        TARN_TRY(tarn_service__plan_difference(op, table, from, last.id, where, &plan));
+        add_splits(op, &g, &plan, true);
+    }
     for (int64_t id = from + 1; found && how != TARN_CHANGES_DIFF && id <= last.id; id++)
-        TARN_TRY(gather_snapshot(op, table, view, &spec, id, &g));
+        TARN_TRY(gather_snapshot(op, table, &spec, id, &g));
     out->split_count = g.count;
     out->splits = tarn_arena_calloc(op->arena, g.count + 1, sizeof *out->splits);
     if (g.count > 0)

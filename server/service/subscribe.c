@@ -257,7 +257,7 @@ static void leave_to_changelog(const struct tarn_schema *schema, struct tarn_pla
 }
 
 /* Overwrites are passed over, unless the table says that streams see them: then they are the difference they made. */
-struct tarn_status *tarn_service__sees_overwrite(struct tarn_op *op, struct tarn_table *table,
+static struct tarn_status *sees_overwrite(struct tarn_op *op, struct tarn_table *table,
                                           const struct tarn_schema *schema, int64_t snapshot_id,
                                           bool *out)
 {
@@ -277,23 +277,26 @@ struct tarn_status *tarn_service__sees_overwrite(struct tarn_op *op, struct tarn
 struct tarn_status *tarn_service__plan_event(struct tarn_op *op, struct tarn_table *table,
                                              const struct tarn_topic_spec *spec,
                                              int64_t snapshot_id, bool whole, struct tarn_plan *out,
-                                             const char ***paths)
+                                             const char ***paths, bool *differs)
 {
     TARN_OWN(tarn_table_view_drop) const struct tarn_table_view *view = NULL;
+    struct tarn_slice where = tarn_slice_str(spec->where);
     struct tarn_plan_request request = {
         .version = TARN_VERSION_ID(snapshot_id),
-        .where = tarn_slice_str(spec->where),
-        .with_stats = false,
+        .where = where,
+        .changes = whole ? TARN_CHANGES_NONE : (enum tarn_changes)spec->how,
+        .changes_from = snapshot_id - 1,
+        .whole_buckets = !whole,
     };
     TARN_TRY(tarn_table_look(op, table, &view));
-    if (!whole) {
-        bool overwrite;
-        TARN_TRY(tarn_service__sees_overwrite(op, table, &view->schema, snapshot_id, &overwrite));
-        request.changes = overwrite ? TARN_CHANGES_DIFF : (enum tarn_changes)spec->how;
-        request.changes_from = snapshot_id - 1;
-        request.whole_buckets = true;
-    }
-    TARN_TRY(tarn_table_plan(op, table, &request, out));
+    *differs = spec->how == TARN_CHANGES_DIFF && !whole;
+    if (!*differs && !whole)
+        TARN_TRY(sees_overwrite(op, table, &view->schema, snapshot_id, differs));
+    if (*differs)
+        TARN_TRY(
+            tarn_service__plan_difference(op, table, snapshot_id - 1, snapshot_id, where, out));
+    else
+        TARN_TRY(tarn_table_plan(op, table, &request, out));
     if (whole)
         leave_to_changelog(&view->schema, out);
     *paths = tarn_arena_calloc(op->arena, out->split_count + 1, sizeof **paths);

@@ -45,6 +45,10 @@ struct tarn_subscriptions *tarn_subscriptions_new(const struct tarn_subscription
 void tarn_subscriptions_free(struct tarn_subscriptions *subscriptions);
 /* As tarn_table_env.committed; after each commit and adoption. */
 void tarn_subscriptions_notice(struct tarn_subscriptions *subscriptions, struct tarn_table *table);
+/* The earliest snapshot that a subscriber of the table has yet to be told: our expiry leaves it and all after it, for
+ * as long as subscribers take their messages. INT64_MAX: none. */
+int64_t tarn_subscriptions_keep_from(struct tarn_subscriptions *subscriptions,
+                                     const struct tarn_table *table);
 
 /* --- what is asked --- */
 enum tarn_subscribe_from {
@@ -73,8 +77,9 @@ struct tarn_subscribe_event {
     const struct tarn_split *splits;
     const char *const *paths; /* of the splits' folders */
     size_t split_count;
-    bool last;  /* of this snapshot */
-    bool whole; /* splits are of the snapshot as a whole */
+    bool differs; /* splits are two states each: before_files and files */
+    bool last;    /* of this snapshot */
+    bool whole;   /* splits are of the snapshot as a whole */
     struct tarn_slice token;
 };
 struct tarn_subscribe_door {

@@ -40,7 +40,7 @@ struct maker {
 
 static struct tarn_status *add_event(struct tarn_op *op, struct maker *m,
                                      const struct tarn_split *splits, const char *const *paths,
-                                     size_t count, bool last)
+                                     size_t count, bool differs, bool last)
 {
     TARN_OWN(tarn_op_fini) struct tarn_op part; /* each message's pieces go with it */
     TARN_OWN(tarn_buf_drop) struct tarn_buf token = {0};
@@ -60,6 +60,7 @@ static struct tarn_status *add_event(struct tarn_op *op, struct maker *m,
         .splits = splits,
         .paths = paths,
         .split_count = count,
+        .differs = differs,
         .last = last,
         .whole = m->whole,
         .token = tarn_buf_slice(&token),
@@ -83,15 +84,18 @@ static struct tarn_status *add_splits(struct tarn_op *op, struct maker *m)
 {
     struct tarn_plan plan;
     const char **paths;
+    bool differs;
     TARN_TRY(tarn_service__plan_event(op, m->table, m->spec, m->entry->snapshot_id, m->whole, &plan,
-                                      &paths));
+                                      &paths, &differs));
     size_t begin = 0;
     do {
         size_t end = begin, files = 0;
         while (end < plan.split_count && end - begin < TARN_SUBSCRIBE_SPLITS_PER_EVENT &&
-               files < TARN_SUBSCRIBE_FILES_PER_EVENT)
-            files += plan.splits[end++].file_count;
-        TARN_TRY(add_event(op, m, plan.splits + begin, paths + begin, end - begin,
+               files < TARN_SUBSCRIBE_FILES_PER_EVENT) {
+            files += plan.splits[end].file_count + plan.splits[end].before_count;
+            end++;
+        }
+        TARN_TRY(add_event(op, m, plan.splits + begin, paths + begin, end - begin, differs,
                            end == plan.split_count));
         begin = end;
     } while (begin < plan.split_count);
@@ -133,7 +137,7 @@ struct tarn_status *tarn_service__entry_make(struct tarn_op *op, struct tarn_tab
         TARN_TRY(add_splits(op, &m));
         TARN_TRY(check_same(op, &m));
     } else {
-        TARN_TRY(add_event(op, &m, NULL, NULL, 0, true));
+        TARN_TRY(add_event(op, &m, NULL, NULL, 0, false, true));
     }
     *out = tarn_move(entry);
     return TARN_OK;

@@ -40,12 +40,14 @@ struct tarn_topic_spec {
 TARN_MUST struct tarn_status *tarn_service__plan_event(struct tarn_op *op, struct tarn_table *table,
                                                        const struct tarn_topic_spec *spec,
                                                        int64_t snapshot_id, bool whole,
-                                                       struct tarn_plan *out, const char ***paths);
-/* Is it an overwrite that streams of this table see? */
-TARN_MUST struct tarn_status *tarn_service__sees_overwrite(struct tarn_op *op,
-                                                           struct tarn_table *table,
-                                                           const struct tarn_schema *schema,
-                                                           int64_t snapshot_id, bool *out);
+                                                       struct tarn_plan *out, const char ***paths,
+                                                       bool *differs /* splits are differences */);
+/* Whole buckets at both ends, wherever one file of them differs: what a key was may lie in a file that stayed. Without a
+ * primary key only the files that one of the two has. */
+TARN_MUST struct tarn_status *tarn_service__plan_difference(struct tarn_op *op,
+                                                            struct tarn_table *table, int64_t from,
+                                                            int64_t to, struct tarn_slice where,
+                                                            struct tarn_plan *out);
 uint64_t tarn_service__topic_filter(const struct tarn_topic_spec *spec);
 /* Does the stream go on at `position`? Why not, if not. latest: of the table, now. */
 TARN_MUST struct tarn_status *tarn_service__check_position(struct tarn_op *op,

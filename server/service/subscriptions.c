@@ -87,6 +87,31 @@ void tarn_subscriptions_notice(struct tarn_subscriptions *hub, struct tarn_table
     pthread_mutex_unlock(&hub->lock);
 }
 
+static int64_t slowest(const struct tarn_watched *watched)
+{
+    int64_t id = INT64_MAX;
+    for (const struct tarn_topic *topic = watched->topics; topic != NULL; topic = topic->next)
+        for (const struct tarn_subscriber *sub = topic->subscribers; sub != NULL; sub = sub->next)
+            if (!sub->ending)
+                id = TARN_MIN(id, sub->next_id);
+    return id;
+}
+
+int64_t tarn_subscriptions_keep_from(struct tarn_subscriptions *hub, const struct tarn_table *table)
+{
+    int64_t id = INT64_MAX;
+    pthread_mutex_lock(&hub->lock);
+    for (struct tarn_watched *w = hub->watched; w != NULL; w = w->next) {
+        if (strcmp(tarn_table_uuid(w->table), tarn_table_uuid(table)) != 0)
+            continue;
+        pthread_mutex_lock(&w->lock);
+        id = TARN_MIN(id, slowest(w));
+        pthread_mutex_unlock(&w->lock);
+    }
+    pthread_mutex_unlock(&hub->lock);
+    return id;
+}
+
 /* --- what a tick does: looks for foreign commits, sheds who is stuck, forgets what nobody wants --- */
 
 static void run_look(struct tarn_subscribe_work *work)

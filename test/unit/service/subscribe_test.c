@@ -288,6 +288,9 @@ TARN_TEST(subscribe, tells_every_snapshot_in_order_from_anywhere)
         subscribe(&s, (struct tarn_subscribe_request){.from = TARN_FROM_EARLIEST, .changes = true});
     struct stream *whole =
         subscribe(&s, (struct tarn_subscribe_request){.changes = true, .full_first = true});
+    struct stream *differences =
+        subscribe(&s, (struct tarn_subscribe_request){
+                          .from = TARN_FROM_EARLIEST, .changes = true, .how = TARN_CHANGES_DIFF});
     struct tarn_subscribe_request far = {.from = TARN_FROM_SNAPSHOT, .snapshot_id = 8};
     struct stream *none = stream_new();
     expect_status(try_subscribe(&s, none, far), TARN_SNAPSHOT_NOT_FOUND, "the latest is 5");
@@ -302,7 +305,8 @@ TARN_TEST(subscribe, tells_every_snapshot_in_order_from_anywhere)
     expect_ids(next, 6, 8);
     expect_ids(changes, 1, 8);
     expect_ids(whole, 5, 8);
-    struct stream *all[] = {first, latest, earliest, third, next, changes, whole};
+    expect_ids(differences, 1, 8);
+    struct stream *all[] = {first, latest, earliest, third, next, changes, whole, differences};
     for (size_t i = 0; i < TARN_COUNT_OF(all); i++)
         leave(all[i]);
 }
@@ -629,6 +633,29 @@ TARN_TEST(subscribe, complete_and_ordered_whatever_comes_and_goes)
     }
     expect_ids(steady, 1, last);
     leave(steady);
+}
+
+/* What expiry asks: where the slowest one stands. */
+TARN_TEST(subscribe, says_what_expiry_must_leave)
+{
+    TARN_OWN(subs_fini) struct subs s;
+    struct tarn_subscriptions *hub;
+    subs_init(&s, t, 30000);
+    hub = s.f.service.subscriptions;
+    for (int i = 0; i < 3; i++)
+        commit_one(&s);
+    expect_int(tarn_subscriptions_keep_from(hub, s.table), INT64_MAX);
+    struct stream *fast = subscribe(&s, (struct tarn_subscribe_request){0});
+    expect_int(tarn_subscriptions_keep_from(hub, s.table), 4);
+    struct stream *slow = stream_new();
+    slow->hold = true;
+    expect_ok(try_subscribe(
+        &s, slow, (struct tarn_subscribe_request){.from = TARN_FROM_SNAPSHOT, .snapshot_id = 2}));
+    expect_true(waits_for(slow, 1));
+    expect_int(tarn_subscriptions_keep_from(hub, s.table), 2);
+    leave(slow);
+    expect_int(tarn_subscriptions_keep_from(hub, s.table), 4);
+    leave(fast);
 }
 
 /* A snapshot of many splits comes in several events: a token within it goes on with the next one. */
