@@ -10,8 +10,7 @@
 #define ROWKIND "rowkind"
 #define ROWKIND_FIELD_ID 0x3fffffff /* of no column of a table */
 
-static const struct tarn_type rowkind_type = {
-    .id = TARN_TYPE_VARCHAR, .length = INT32_MAX};
+static const struct tarn_type rowkind_type = {.id = TARN_TYPE_VARCHAR, .length = INT32_MAX};
 
 struct scan {
     struct tarn_call *call;
