@@ -66,6 +66,7 @@ void tarn_plan__ref_add(struct tarn_bucket_work *work, const struct tarn_manifes
         .has_stats = has_stats,
         .has_deletes = f->delete_row_count != TARN_FILE_NONE && f->delete_row_count > 0,
         .level = f->level,
+        .order = (uint32_t)work->count - 1,
         .total_buckets = entry->total_buckets,
         .added_by = added_by,
         .size = f->size,
@@ -139,7 +140,8 @@ struct stats_walk {
     bool standing;
 };
 
-#define STEP_MAX 8 /* so many entries are sooner stepped over than sought */
+#define LATE_STATS_FILES 50000 /* more in a bucket: some 30 MB of statistics */
+#define STEP_MAX 8             /* so many entries are sooner stepped over than sought */
 
 static struct tarn_status *stats_of(struct tarn_planner *p, struct stats_walk *w, size_t page,
                                     size_t i, struct tarn_slice packed, struct tarn_slice *out)
@@ -203,7 +205,7 @@ static struct tarn_status *consider_live(struct tarn_planner *p, struct tarn_buc
     p->plan.files_seen++;
     TARN_TRY(passes_bare(p, &entry, &passes));
     bool bounding = bounds != NULL && bounds->has_values;
-    if (!p->needs_stats || (!passes && !bounding)) {
+    if (!p->needs_stats || work->late_stats || (!passes && !bounding)) {
         if (passes)
             tarn_plan__ref_add(work, &entry, packed, added_by, false);
         return TARN_OK;
@@ -301,6 +303,96 @@ static struct tarn_status *gather_removed(struct tarn_planner *p, struct tarn_bu
     return tarn_state_iterator_error(it);
 }
 
+/* --- statistics of many files, fetched when they are given out --- */
+
+void tarn_plan__late_stats_fini(struct tarn_late_stats *late)
+{
+    tarn_state_iterator_drop(&late->it);
+}
+
+/* A file that was removed since it was gathered took its statistics along. */
+static struct tarn_status *find_among_removed(struct tarn_planner *p,
+                                              const struct tarn_bucket_work *work,
+                                              const struct tarn_manifest_entry *entry,
+                                              int64_t added_by, struct tarn_arena *arena,
+                                              struct tarn_slice *out)
+{
+    TARN_OWN(tarn_buf_drop) struct tarn_buf from = {0};
+    TARN_OWN(tarn_buf_drop) struct tarn_buf to = {0};
+    tarn_table__removed_from(p->table->uuid, work->key, p->plan.snapshot.id + 1, &from);
+    tarn_table__range_end(p->table->uuid, work->key, &to);
+    struct tarn_state_range range = {.from = tarn_buf_slice(&from), .to = tarn_buf_slice(&to)};
+    TARN_OWN(tarn_state_iterator_drop)
+    struct tarn_state_iterator *it =
+        tarn_state_iterator_open(p->table->env->state, TARN_FAMILY_REMOVED, &range);
+    struct tarn_slice key, value, packed;
+    while (tarn_state_iterator_next(it, &key, &value)) {
+        struct tarn_manifest_entry removed;
+        int64_t by;
+        if (!tarn_table__split_value(value, &by, &packed))
+            return damaged(p);
+        TARN_TRY(tarn_manifest_entry_view(packed, NULL, &removed));
+        if (by == added_by && same_file(entry, &removed)) {
+            *out = tarn_arena_copy(arena, packed);
+            return TARN_OK;
+        }
+    }
+    TARN_TRY(tarn_state_iterator_error(it));
+    return tarn_table__pages_check(p->table, p->epoch, p->plan.snapshot.id); /* it expired */
+}
+
+static struct tarn_status *begin_late_stats(struct tarn_planner *p, struct tarn_late_stats *late,
+                                            const struct tarn_bucket_work *work)
+{
+    TARN_OWN(tarn_buf_drop) struct tarn_buf from = {0};
+    TARN_OWN(tarn_buf_drop) struct tarn_buf to = {0};
+    tarn_buf_add(&from, p->table->uuid, TARN_INDEX_UUID_SIZE);
+    tarn_buf_add_slice(&from, work->key);
+    tarn_table__range_end(p->table->uuid, work->key, &to);
+    struct tarn_state_range range = {.from = tarn_buf_slice(&from), .to = tarn_buf_slice(&to)};
+    tarn_plan__late_stats_fini(late);
+    late->it = tarn_state_iterator_open(p->table->env->state, TARN_FAMILY_STATS, &range);
+    late->work = work;
+    late->standing = false;
+    return TARN_OK;
+}
+
+struct tarn_status *tarn_plan__late_stats(struct tarn_planner *p, struct tarn_late_stats *late,
+                                          const struct tarn_bucket_work *work,
+                                          const struct tarn_ref *ref, struct tarn_arena *arena,
+                                          struct tarn_slice *out)
+{
+    TARN_OWN(tarn_buf_drop) struct tarn_buf wanted = {0};
+    struct tarn_manifest_entry entry;
+    struct tarn_slice key, value;
+    tarn_plan__scratch_reset(p);
+    TARN_TRY(
+        tarn_manifest_entry_view(tarn_slice_of(ref->packed, ref->packed_size), p->scratch, &entry));
+    tarn_table__live_key(p->table->uuid, &entry, &wanted);
+    if (late->it == NULL || late->work != work)
+        TARN_TRY(begin_late_stats(p, late, work));
+    for (int tries = late->standing ? 0 : STEP_MAX; tries <= STEP_MAX; tries++) {
+        if (tries == STEP_MAX) /* not among the next ones */
+            tarn_state_iterator_seek(late->it, tarn_buf_slice(&wanted));
+        late->standing = tarn_state_iterator_next(late->it, &key, &value);
+        if (!late->standing) {
+            TARN_TRY(tarn_state_iterator_error(late->it));
+            if (tries < STEP_MAX) {
+                tries = STEP_MAX - 1;
+                continue;
+            }
+            break;
+        }
+        if (tarn_slice_equal(key, tarn_buf_slice(&wanted))) {
+            *out = tarn_arena_copy(arena, value);
+            return TARN_OK;
+        }
+    }
+    *out = (struct tarn_slice){0};
+    TARN_TRY(find_among_removed(p, work, &entry, ref->added_by, arena, out));
+    return out->data != NULL ? TARN_OK : damaged(p);
+}
+
 /* The first bucket above `after` that had files which were removed since the plan's snapshot. Appends its key. */
 static struct tarn_status *next_removed(struct tarn_planner *p, bool *found, struct tarn_buf *out)
 {
@@ -369,6 +461,10 @@ static struct tarn_status *gather_indexed(struct tarn_planner *p, struct tarn_bu
 {
     TARN_TRY(tarn_table__pages_load(p->op, p->table, work->key, p->epoch, p->plan.snapshot.id,
                                     p->needs_stats, tarn_plan__page_wanted, p, &work->pages));
+    int64_t files = 0;
+    for (size_t i = 0; i < work->pages.count; i++)
+        files += work->pages.pages[i].file_count;
+    work->late_stats = p->request.with_stats && !p->has_where && files > LATE_STATS_FILES;
     TARN_TRY(gather_live(p, work));
     return work->pages.is_past ? gather_removed(p, work) : TARN_OK;
 }

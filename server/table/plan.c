@@ -23,6 +23,7 @@ struct tarn_plan_cursor {
     struct tarn_bucket_work *spent; /* what the last batch borrows from, besides `work` */
     struct tarn_bucket_work *spare; /* its memory serves the next bucket */
     struct batch batch;             /* the last one */
+    struct tarn_late_stats late;    /* while one is filled */
     int64_t begun_ns;
 };
 
@@ -132,6 +133,7 @@ void tarn_plan_cursor_free(struct tarn_plan_cursor *c)
     if (c == NULL)
         return;
     free_spent(c);
+    tarn_plan__late_stats_fini(&c->late);
     tarn_plan__work_free(c->spare);
     tarn_plan__work_free(c->work);
     free(c->batch.splits);
@@ -161,8 +163,10 @@ static struct tarn_status *put_file(struct tarn_plan_cursor *c, struct batch *b,
 {
     TARN_GROW(b->files, b->file_count, b->file_capacity);
     struct tarn_plan_file *file = &b->files[b->file_count];
-    TARN_TRY(tarn_manifest_entry_view(tarn_slice_of(ref->packed, ref->packed_size), b->arena,
-                                      &file->entry));
+    struct tarn_slice packed = tarn_slice_of(ref->packed, ref->packed_size);
+    if (c->p.request.with_stats && !ref->has_stats)
+        TARN_TRY(tarn_plan__late_stats(&c->p, &c->late, work, ref, b->arena, &packed));
+    TARN_TRY(tarn_manifest_entry_view(packed, b->arena, &file->entry));
     file->entry.kind = TARN_ENTRY_ADD;
     file->entry.partition = work->partition;
     file->added_by = ref->added_by;
@@ -337,6 +341,7 @@ struct tarn_status *tarn_plan_cursor_next(struct tarn_plan_cursor *c, struct tar
             c->spent = tarn_move(c->work);
         }
     }
+    tarn_plan__late_stats_fini(&c->late);
     if (c->p.ended && !was_ended)
         finish(c);
     settle(b, out);

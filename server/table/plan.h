@@ -21,6 +21,7 @@ struct tarn_ref {
     bool has_deletes; /* some of its rows are deletes */
     bool is_before;   /* of a DIFF: of the beginning */
     int32_t level, total_buckets;
+    uint32_t order; /* in which it was met: of keys of the index, so of time */
     int64_t added_by, size, row_count, min_sequence;
 };
 
@@ -35,6 +36,7 @@ struct tarn_bucket_work { /* one bucket on its way through a plan */
     size_t next_split, next_ref; /* what has been given out */
     struct tarn_page_set pages;  /* keeps what refs point to */
     struct tarn_arena *arena;    /* … and this does the rest */
+    bool late_stats; /* too many to hold their statistics: these are fetched for each batch */
     struct tarn_bucket_work *next;
 };
 
@@ -126,6 +128,17 @@ void tarn_plan__work_drop(struct tarn_bucket_work **work);
 /* A ref to a packed entry; its view comes along. */
 void tarn_plan__ref_add(struct tarn_bucket_work *work, const struct tarn_manifest_entry *entry,
                         struct tarn_slice packed, int64_t added_by, bool has_stats);
+/* Statistics of files that were gathered without: a walk that lives as long as one batch is filled. */
+struct tarn_late_stats {
+    struct tarn_state_iterator *it; /* NULL: not begun */
+    const struct tarn_bucket_work *work;
+    bool standing;
+};
+void tarn_plan__late_stats_fini(struct tarn_late_stats *late);
+/* The packed entry with statistics; in the arena. */
+TARN_MUST struct tarn_status *tarn_plan__late_stats(
+    struct tarn_planner *p, struct tarn_late_stats *late, const struct tarn_bucket_work *work,
+    const struct tarn_ref *ref, struct tarn_arena *arena, struct tarn_slice *out);
 /* The next bucket with files that may matter, whose files are gathered; *found false: that was all. */
 TARN_MUST struct tarn_status *tarn_plan__next_bucket(struct tarn_planner *p, bool *found,
                                                      struct tarn_bucket_work *work);

@@ -220,9 +220,7 @@ static int by_sequence(const void *a, const void *b)
     const struct tarn_ref *left = a, *right = b;
     int c = compare_numbers(left->min_sequence, right->min_sequence);
     c = c != 0 ? c : compare_numbers(left->added_by, right->added_by);
-    return c != 0 ? c
-                  : tarn_slice_compare(key_at(left, left->name_at, left->name_size),
-                                       key_at(right, right->name_at, right->name_size));
+    return c != 0 ? c : compare_numbers(left->order, right->order);
 }
 
 static void sort_refs(struct tarn_ref *refs, size_t count,

@@ -265,3 +265,39 @@ TARN_TEST(plan, of_many_files_in_one_bucket_goes_page_by_page)
     expect_str(fixture_files(&f, TARN_SNAPSHOT_NONE, "id BETWEEN 45 AND 62"), "f0004 f0006 new");
     expect_str(fixture_files(&f, 1, "id BETWEEN 45 AND 62"), "f0004 f0005 f0006");
 }
+
+TARN_TEST(plan, of_a_large_bucket_has_statistics_also_of_what_is_removed_meanwhile)
+{
+    TARN_OWN(fixture_fini) struct fixture f;
+    fixture_init(&f, t);
+    enum { COUNT = 51000 };
+    int64_t id, seen = 0;
+    struct tarn_manifest_entry *e = tarn_arena_calloc(t->arena, COUNT, sizeof *e);
+    for (int i = 0; i < COUNT; i++) { /* names are no order */
+        e[i] = fixture_entry(&f, TARN_ENTRY_ADD,
+                             tarn_arena_printf(t->arena, "f%05d", (i * 7919) % COUNT), 0, 5,
+                             i * 10, i * 10 + 9, i * 10);
+        e[i].file.creation_time_ms = i / 3;
+    }
+    expect_ok(fixture_compact(&f, e, COUNT, &id));
+    struct tarn_plan_request request = {.version = TARN_VERSION_LATEST, .with_stats = true};
+    TARN_OWN(tarn_plan_cursor_drop) struct tarn_plan_cursor *cursor = NULL;
+    struct tarn_plan_batch batch;
+    expect_ok(tarn_table_plan_begin(t->op, f.table, &request, &cursor));
+    do {
+        expect_ok(tarn_plan_cursor_next(cursor, &batch));
+        for (size_t i = 0; i < batch.file_count; i++) {
+            const struct tarn_data_file *file = &batch.files[i].entry.file;
+            expect_bytes(file->key_stats.min, file->min_key);
+            expect_bytes(file->key_stats.max, file->max_key);
+        }
+        if (seen == 0) { /* some that were given out, and some that will be */
+            struct tarn_manifest_entry gone[] = {e[3], e[40000], e[COUNT - 1]};
+            for (int i = 0; i < 3; i++)
+                gone[i].kind = TARN_ENTRY_DELETE;
+            expect_ok(fixture_compact(&f, gone, 3, &id));
+        }
+        seen += (int64_t)batch.file_count;
+    } while (batch.file_count > 0);
+    expect_int(seen, COUNT);
+}
