@@ -1,0 +1,269 @@
+/*
+ * Promise: whatever byte of a table's snapshots, manifests, lists, hints or schemas is cut off, zeroed or flipped, nothing crashes, the error
+ * is a typed one that names the object, other tables are not affected, and with the object put right the table works again. With
+ * its index the table goes on where it can. (docs/faults.md, rows 22, 23, 27)
+ */
+#include "fault_others.h"
+
+#define NONE TARN_SNAPSHOT_NONE
+#define OBJECTS_MAX 64
+
+static int64_t append(struct fixture *f, int64_t identifier, const char *name)
+{
+    struct tarn_manifest_entry e = fixture_entry(f, TARN_ENTRY_ADD, name, 0, 0, 1, 10, 0);
+    int64_t id;
+    expect_ok(fixture_append(f, "u", identifier, &e, 1, &id));
+    return id;
+}
+
+static void fill(struct fixture *f)
+{
+    append(f, 1, "a");
+    append(f, 2, "b");
+    struct tarn_manifest_entry change[] = {fixture_entry(f, TARN_ENTRY_DELETE, "a", 0, 0, 1, 10, 0),
+                                           fixture_entry(f, TARN_ENTRY_ADD, "c", 0, 5, 1, 10, 0)};
+    int64_t id;
+    expect_ok(fixture_compact(f, change, 2, &id));
+    folder_put(f, "snapshot/EARLIEST", tarn_slice_str("1"));
+}
+
+struct object {
+    const char *name; /* "manifest/manifest-…" */
+    struct tarn_slice body;
+};
+
+static int read_objects(struct fixture *f, struct object *out)
+{
+    struct tarn_object *objects;
+    size_t count;
+    expect_ok(tarn_store_list(f->inner, f->t->op, "db.db/t", true, &objects, &count));
+    expect_true(count <= OBJECTS_MAX);
+    for (size_t i = 0; i < count; i++) {
+        const char *key = tarn_arena_str(f->t->arena, objects[i].key);
+        out[i] = (struct object){key + strlen("db.db/t/"), folder_get(f, key + strlen("db.db/t/"))};
+    }
+    return (int)count;
+}
+
+/* --- one damage --- */
+
+enum damage { CUT, FLIPPED, ZEROED, DOUBLED, GARBAGE, DAMAGE_COUNT };
+
+static struct tarn_slice damaged(struct tarn_test *t, struct tarn_slice body, enum damage how)
+{
+    size_t at = body.size == 0 ? 0 : tarn_test_random_below(t, body.size);
+    if (how == CUT)
+        return tarn_slice_of(body.data, at);
+    if (how == GARBAGE)
+        return tarn_test_random_bytes(t, body.size);
+    TARN_OWN(tarn_buf_drop) struct tarn_buf buf = {0};
+    tarn_buf_add_slice(&buf, body);
+    if (how == DOUBLED)
+        tarn_buf_add_slice(&buf, body);
+    else if (how == FLIPPED && body.size > 0)
+        buf.data[at] ^= (uint8_t)(1u << tarn_test_random_below(t, 8));
+    else if (how == ZEROED && body.size > 0)
+        memset(buf.data + at, 0, TARN_MIN((size_t)40, body.size - at));
+    return tarn_arena_copy(t->arena, tarn_buf_slice(&buf));
+}
+
+static const char *base_name(const char *name)
+{
+    const char *slash = strrchr(name, '/');
+    return slash == NULL ? name : slash + 1;
+}
+
+/* Typed, and with the name of the table at least; of the object, where it is the object that can't be read. */
+static void expect_telling(struct tarn_status *s, const struct object *o)
+{
+    enum tarn_reason reason = tarn_status_reason(s);
+    const char *message = tarn_status_message(s);
+    switch (reason) {
+    case TARN_SNAPSHOT_MALFORMED:
+    case TARN_MANIFEST_MALFORMED:
+    case TARN_AVRO_MALFORMED:
+    case TARN_SCHEMA_MALFORMED:
+    case TARN_TOO_LARGE:
+        if (strstr(message, base_name(o->name)) == NULL && strncmp(o->name, "manifest/", 9) == 0)
+            expect_unreachable("%s is damaged, and it is said: %s", o->name, message);
+        break;
+    case TARN_OBJECT_NOT_FOUND:    /* a name that was damaged */
+    case TARN_UNSUPPORTED_FEATURE: /* a version, type or option that was damaged */
+    case TARN_INVALID_ARGUMENT:
+    case TARN_TABLE_NOT_FOUND:
+    case TARN_SNAPSHOT_NOT_FOUND:
+    case TARN_PATH_INVALID:
+        break;
+    default:
+        expect_unreachable("%s is damaged, and it is said: %s: %s", o->name,
+                           tarn_reason_name(reason), message);
+    }
+    expect_true(strstr(message, "db.t") != NULL || strstr(message, "db.db/t") != NULL ||
+                strstr(message, base_name(o->name)) != NULL);
+    tarn_status_free(s);
+}
+
+struct seen {
+    int refused, right, wrong;
+};
+
+static const char *files_of(struct fixture *f, struct tarn_table *table, struct tarn_status **s)
+{
+    struct tarn_plan_request request = {.version = TARN_VERSION_LATEST, .no_splits = true};
+    TARN_OWN(tarn_op_fini) struct tarn_op op;
+    TARN_OWN(tarn_buf_drop) struct tarn_buf text = {0};
+    struct tarn_plan plan;
+    tarn_op_init(&op);
+    *s = tarn_table_plan(&op, table, &request, &plan);
+    if (*s != TARN_OK)
+        return NULL;
+    for (size_t i = 0; i < plan.file_count; i++)
+        tarn_buf_printf(&text, "%s%.*s", i == 0 ? "" : " ",
+                        TARN_SLICE_ARG(plan.files[i].entry.file.name));
+    return tarn_arena_str(f->t->arena, tarn_buf_slice(&text));
+}
+
+/* As a daemon that lost its state: another uuid is another index. */
+static void open_anew(struct fixture *f, const struct object *o, struct seen *seen)
+{
+    static int number;
+    struct tarn_table *table = NULL;
+    struct tarn_status *s;
+    const char *uuid = tarn_arena_printf(f->t->arena, "11111111-2222-3333-4444-%012d", number++);
+    s = tarn_table_open(f->t->op, &f->env, "db.db/t", uuid, "db.t", &table);
+    const char *files = NULL;
+    if (s == TARN_OK)
+        files = files_of(f, table, &s);
+    if (s != TARN_OK) {
+        seen->refused++;
+        expect_telling(s, o);
+    } else if (strcmp(files, "b c") == 0 || strcmp(files, "c b") == 0) {
+        seen->right++;
+    } else {
+        seen->wrong++;
+        print_message("%s is damaged, and the plan is \"%s\"\n", o->name, files);
+    }
+    if (table != NULL)
+        expect_ok(tarn_table_retire(f->t->op, table, true));
+    tarn_table_drop_ref(&table);
+}
+
+static void other_table_works(struct fixture *f, struct tarn_table *other)
+{
+    struct tarn_status *s;
+    const char *files = files_of(f, other, &s);
+    expect_ok(s);
+    expect_str(files, "");
+}
+
+static bool is_hint(const char *name)
+{
+    return strstr(name, "LATEST") != NULL || strstr(name, "EARLIEST") != NULL;
+}
+
+TARN_TEST(corrupt, each_object_cut_zeroed_or_flipped_is_named)
+{
+    TARN_OWN(fixture_fini) struct fixture f;
+    fixture_init(&f, t);
+    fill(&f);
+    struct tarn_table *other = NULL;
+    expect_ok(tarn_store_put(f.store, t->op, "db.db/u/schema/schema-0",
+                             folder_get(&f, "schema/schema-0")));
+    expect_ok(tarn_table_open(t->op, &f.env, "db.db/u", "99999999-2222-3333-4444-555555555555",
+                              "db.u", &other));
+    struct object objects[OBJECTS_MAX];
+    int count = read_objects(&f, objects), rounds = tarn_test_rounds(6), wrong = 0;
+    for (int i = 0; i < count; i++) {
+        const struct object *o = &objects[i];
+        struct seen seen = {0};
+        for (int r = 0; r < rounds * DAMAGE_COUNT; r++) {
+            folder_put(&f, o->name, damaged(t, o->body, (enum damage)(r % DAMAGE_COUNT)));
+            open_anew(&f, o, &seen);
+            other_table_works(&f, other);
+        }
+        folder_put(&f, o->name, o->body);
+        struct seen whole = {0};
+        open_anew(&f, o, &whole);
+        expect_int(whole.right, 1);
+        if (is_hint(o->name))
+            expect_int(seen.refused, 0);
+        print_message("%s: %d refused, %d right, %d wrong\n", o->name, seen.refused, seen.right,
+                      seen.wrong);
+        wrong += seen.wrong;
+    }
+    expect_int(wrong, 0);
+    tarn_table_drop_ref(&other);
+}
+
+/* With its index, a table needs what it read before no more: what it can't do is told, and nothing of the past is lost. */
+TARN_TEST(corrupt, objects_do_not_change_what_was_indexed)
+{
+    TARN_OWN(fixture_fini) struct fixture f;
+    fixture_init(&f, t);
+    fill(&f);
+    struct object objects[OBJECTS_MAX];
+    int count = read_objects(&f, objects);
+    for (int i = 0; i < count; i++) {
+        const struct object *o = &objects[i];
+        for (int how = 0; how < DAMAGE_COUNT; how++) {
+            folder_put(&f, o->name, damaged(t, o->body, (enum damage)how));
+            struct tarn_status *s;
+            const char *files = files_of(&f, f.table, &s);
+            if (s != TARN_OK)
+                expect_telling(s, o);
+            else
+                expect_str(files, "b c");
+            folder_put(&f, o->name, o->body);
+            expect_str(fixture_files(&f, NONE, NULL), "b c");
+        }
+    }
+    expect_int(append(&f, 9, "d"), 4);
+    folder_check(&f);
+    fixture_restart(&f, false);
+    expect_str(fixture_files(&f, NONE, NULL), "b c d");
+}
+
+/* A head that is another text by one bit has the index built anew, which fails half way; then the text is as it was. */
+TARN_TEST(corrupt, a_head_for_a_while_leaves_an_index_that_is_built_again)
+{
+    TARN_OWN(fixture_fini) struct fixture f;
+    fixture_init(&f, t);
+    fill(&f);
+    struct tarn_slice body = folder_get(&f, "snapshot/snapshot-3");
+    struct tarn_snapshot s;
+    expect_ok(tarn_snapshot_decode(body, t->arena, &s));
+    struct tarn_slice other = tarn_arena_copy(t->arena, body);
+    uint8_t *name =
+        memmem((uint8_t *)(uintptr_t)other.data, other.size, s.delta_list.data, s.delta_list.size);
+    expect_not_null(name);
+    name[s.delta_list.size - 3] ^= 1;
+    folder_put(&f, "snapshot/snapshot-3", other);
+    struct tarn_status *status;
+    expect_null(files_of(&f, f.table, &status));
+    expect_status(status, TARN_OBJECT_NOT_FOUND, "db.t");
+    folder_put(&f, "snapshot/snapshot-3", body);
+    expect_str(fixture_files(&f, NONE, NULL), "b c");
+    expect_int(append(&f, 9, "d"), 4);
+}
+
+/* Of each kind: a hint that points anywhere, or is text. */
+TARN_TEST(corrupt, hints_are_only_hints)
+{
+    static const char *const texts[] = {
+        "",    "0",   "-1", "2",  "3",        "4",  "99999999999999999999",
+        "abc", "1\n", " 3", "3 ", "\xff\xfe", "007"};
+    TARN_OWN(fixture_fini) struct fixture f;
+    fixture_init(&f, t);
+    fill(&f);
+    for (size_t i = 0; i < TARN_COUNT_OF(texts); i++) {
+        for (size_t k = 0; k < TARN_COUNT_OF(texts); k++) {
+            struct seen seen = {0};
+            struct object o = {"snapshot/LATEST", {0}};
+            folder_put(&f, "snapshot/LATEST", tarn_slice_str(texts[i]));
+            folder_put(&f, "snapshot/EARLIEST", tarn_slice_str(texts[k]));
+            open_anew(&f, &o, &seen);
+            expect_int(seen.right, 1);
+        }
+    }
+    expect_int(append(&f, 9, "d"), 4);
+}
