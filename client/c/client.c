@@ -1,6 +1,6 @@
 #include "tarn/client.h"
 
-#include "internal.h"
+#include "receive.h"
 
 #include <stdlib.h>
 

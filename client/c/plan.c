@@ -1,6 +1,6 @@
 #include "tarn/plan.h"
 
-#include "internal.h"
+#include "receive.h"
 
 /*
  * Plans are decoded by hand: fields as proto/tarn/v1/table.proto numbers them, unknown ones skipped, lists counted before

@@ -1,6 +1,6 @@
 /* What the files of the client share. */
-#ifndef TARN_CLIENT_INTERNAL_H
-#define TARN_CLIENT_INTERNAL_H
+#ifndef TARN_CLIENT_RECEIVE_H
+#define TARN_CLIENT_RECEIVE_H
 
 #include "tarn/client.h"
 
