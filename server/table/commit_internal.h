@@ -76,6 +76,7 @@ struct tarn_group {
     struct tarn_head *next; /* the head that it makes; NULL: not prepared */
     struct tarn_delta delta;
     struct tarn_objects objects;
+    uint64_t ground_hash; /* of the JSON that it stands on */
     bool merge_used;
     bool checked;    /* on the head it stands on; else it is a guess */
     bool write_done; /* under the table's lock; news */

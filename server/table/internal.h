@@ -253,6 +253,7 @@ TARN_MUST struct tarn_status *tarn_table__publish_view(struct tarn_op *op,
 /* In the mailbox: learns what others wrote, whatever the age of the last look. */
 TARN_MUST struct tarn_status *tarn_table__refresh(struct tarn_op *op, struct tarn_table *table);
 
+bool tarn_table__looked_lately(struct tarn_table *table); /* younger than foreign_check */
 /* A new reference to the present view, whatever its age. */
 const struct tarn_table_view *tarn_table__view_ref(struct tarn_table *table);
 /* In the mailbox: has another writer made a schema? Then the view shows it. */

@@ -104,45 +104,75 @@ static struct tarn_status *check_part(struct tarn_group *group, const struct tar
     return TARN_OK;
 }
 
-/* *keep false: the member was answered. */
-static void check_member(struct tarn_group *group, struct tarn_member *member,
-                         struct tarn_commit_part *part, bool *keep)
+/* What becomes of one member: it goes on with `part`, or is answered. */
+struct verdict {
+    struct tarn_commit_part part;
+    struct tarn_status *status; /* owned: it can't land */
+    int64_t snapshot_id;        /* it has landed there before */
+    bool nothing;               /* there is nothing to do */
+};
+
+static bool goes_on(const struct verdict *v)
 {
-    int64_t snapshot_id;
-    bool nothing = false;
-    struct tarn_status *s = check_seen(group->table, member, &snapshot_id);
-    if (s == TARN_OK && snapshot_id != 0) {
-        *keep = false;
-        tarn_table__answer(group->table, member, TARN_OK, snapshot_id, true);
-        return;
-    }
-    if (member == &member->request->append)
-        member->request->result->sequence_overlap_count = 0;
-    if (s == TARN_OK)
-        s = check_part(group, member, part, &nothing);
-    *keep = s == TARN_OK && !nothing;
-    if (*keep)
-        return;
-    tarn_table__refused(&group->op, group->table, member->request, s);
-    tarn_table__answer(group->table, member, s, 0, false);
+    return v->status == TARN_OK && v->snapshot_id == 0 && !v->nothing;
 }
 
-void tarn_table__check_group(struct tarn_group *group, bool *changed)
+/* True: all go on. */
+static bool judge(struct tarn_group *group, struct verdict *verdicts)
 {
-    size_t kept = 0;
-    *changed = false;
+    bool all = true;
     tarn_map_free(group->highest);
     group->highest = tarn_map_new();
     for (size_t i = 0; i < group->count; i++) {
         struct tarn_member *member = group->members[i];
-        struct tarn_commit_part part;
-        bool keep;
-        check_member(group, member, &part, &keep);
-        *changed |= !keep || part.count != group->parts[i].count;
-        if (!keep)
+        struct verdict *v = &verdicts[i];
+        tarn_status_free(v->status);
+        *v = (struct verdict){0};
+        if (member == &member->request->append)
+            member->request->result->sequence_overlap_count = 0;
+        v->status = check_seen(group->table, member, &v->snapshot_id);
+        if (v->status == TARN_OK && v->snapshot_id == 0)
+            v->status = check_part(group, member, &v->part, &v->nothing);
+        all &= goes_on(v);
+    }
+    return all;
+}
+
+static void answer(struct tarn_group *group, struct tarn_member *member, struct verdict *v)
+{
+    bool repeated = v->status == TARN_OK && v->snapshot_id != 0;
+    tarn_table__refused(&group->op, group->table, member->request, v->status);
+    tarn_table__answer(group->table, member, tarn_move(v->status), v->snapshot_id, repeated);
+}
+
+void tarn_table__check_group(struct tarn_group *group, bool *changed)
+{
+    struct verdict *verdicts =
+        tarn_arena_calloc(group->op.arena, group->count + 1, sizeof *verdicts);
+    size_t kept = 0;
+    *changed = false;
+    /* What is told without a put isn't met by one: others may have rolled back what it is told by. */
+    if (!judge(group, verdicts) && !tarn_table__looked_lately(group->table)) {
+        struct tarn_status *s = tarn_table__refresh(&group->op, group->table);
+        if (s == TARN_OK)
+            (void)judge(group, verdicts);
+        for (size_t i = 0; s != TARN_OK && i < group->count; i++)
+            if (!goes_on(&verdicts[i])) {
+                tarn_status_free(verdicts[i].status);
+                verdicts[i] = (struct verdict){.status = tarn_status_copy(s)};
+            }
+        tarn_status_free(s);
+    }
+    for (size_t i = 0; i < group->count; i++) {
+        struct verdict *v = &verdicts[i];
+        bool keep = goes_on(v);
+        *changed |= !keep || v->part.count != group->parts[i].count;
+        if (!keep) {
+            answer(group, group->members[i], v);
             continue;
-        group->members[kept] = member;
-        group->parts[kept++] = part;
+        }
+        group->members[kept] = group->members[i];
+        group->parts[kept++] = v->part;
     }
     group->count = kept;
 }
@@ -214,6 +244,13 @@ static struct tarn_slice operation_of(const struct tarn_group *group)
     return operation.size == 0 ? tarn_slice_str(NULL) : operation;
 }
 
+/* Times of a table don't fall where a clock does: readers search them by halves. */
+static int64_t time_of(const struct tarn_head *ground)
+{
+    int64_t now = tarn_clock_wall_ms();
+    return ground->id == 0 ? now : TARN_MAX(now, ground->snapshot.time_ms);
+}
+
 static int64_t watermark_of(const struct tarn_group *group, const struct tarn_head *ground)
 {
     int64_t watermark = ground->id == 0 ? TARN_SNAPSHOT_NONE : ground->snapshot.watermark;
@@ -240,7 +277,7 @@ static void fill_snapshot(struct tarn_group *group, const struct tarn_head *grou
         .index_manifest = first ? tarn_slice_str(NULL) : last->index_manifest,
         .writer_version = tarn_slice_str("tarn-" TARN_VERSION),
         .kind = group->kind,
-        .time_ms = tarn_clock_wall_ms(),
+        .time_ms = time_of(ground),
         .delta_record_count = record_count(delta->entries, delta->count),
         .changelog_record_count = TARN_SNAPSHOT_NONE,
         .changelog_list_size = TARN_SNAPSHOT_NONE,
@@ -388,6 +425,7 @@ struct tarn_status *tarn_table__prepare(struct tarn_group *group, struct tarn_he
 {
     group->checked = false;
     group->write_done = false;
+    group->ground_hash = tarn_xxh64(ground->json, 0);
     TARN_TRY(tarn_table__head_manifests(&group->op, group->table, ground));
     return encode_all(group, ground);
 }

@@ -315,7 +315,8 @@ static struct tarn_status *learn(struct tarn_op *op, struct tarn_table *table)
     int64_t begun_ms = tarn_clock_mono_ms(); /* it may take long, and others go on meanwhile */
     TARN_TRY(is_rewritten(op, table, &rewritten));
     struct tarn_status *s = follow(op, table, &range);
-    if (s != TARN_OK) { /* the index may stand anywhere by now, also where the folder is what it was */
+    if (s !=
+        TARN_OK) { /* the index may stand anywhere by now, also where the folder is what it was */
         tarn_head_free(tarn_move(table->head));
         return s;
     }
@@ -360,7 +361,7 @@ struct look_job {
     struct tarn_status *status;
 };
 
-static bool looked_lately(struct tarn_table *table)
+bool tarn_table__looked_lately(struct tarn_table *table)
 {
     pthread_mutex_lock(&table->lock);
     bool lately = tarn_clock_mono_ms() - table->looked_ms < table->env->foreign_check_ms;
@@ -371,7 +372,8 @@ static bool looked_lately(struct tarn_table *table)
 static void run_look(void *arg)
 {
     struct look_job *job = arg;
-    if (!looked_lately(job->table)) /* another reader may have looked while this one waited */
+    if (!tarn_table__looked_lately(
+            job->table)) /* another reader may have looked while this one waited */
         job->status = tarn_table__refresh(job->op, job->table);
 }
 
@@ -380,7 +382,7 @@ struct tarn_status *tarn_table_look(struct tarn_op *op, struct tarn_table *table
 {
     TARN_OWN(tarn_table__leave) TARN_UNUSED pthread_rwlock_t *place = tarn_table__enter(table);
     TARN_TRY(tarn_table__check_here(table));
-    if (!looked_lately(table)) {
+    if (!tarn_table__looked_lately(table)) {
         struct look_job job = {op, table, TARN_OK};
         tarn_mailbox_call(table->mailbox, run_look, &job);
         if (job.status != TARN_OK)

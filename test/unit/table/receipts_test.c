@@ -458,3 +458,19 @@ TARN_TEST(receipts, words_of_the_daemon_are_nobody_elses)
     expect_status(tarn_table_commit(t->op, f.table, &commit, &result), TARN_INVALID_ARGUMENT,
                   "tarn.receipts");
 }
+
+/* --- told without a put --- */
+
+TARN_TEST(receipts, are_not_told_from_before_a_roll_back_that_nobody_saw)
+{
+    TARN_OWN(fixture_fini) struct fixture f;
+    fixture_init(&f, t);
+    append(&f, "s", 1, "a");
+    append(&f, "b", BATCH, "b");
+    append(&f, "s", 7, "c");
+    roll_back_to(&f, 1, 3);
+    expect_int(append(&f, "b", BATCH, "b"), 2); /* made again, not told to be there */
+    roll_back_to(&f, 1, 2);
+    expect_int(append(&f, "s", 5, "d"), 2); /* nor refused because of 7 */
+    expect_str(fixture_files(&f, TARN_SNAPSHOT_NONE, NULL), "a d");
+}
