@@ -282,7 +282,7 @@ static void open_table(struct life *life)
 static void tell_watchers(void *arg, struct tarn_table *table, int64_t snapshot_id)
 {
     struct life *life = arg;
-    if (life->table != NULL) /* not while it is opened */
+    if (life->table != NULL && life->subscriptions != NULL) /* not while it is opened or closed */
         tarn_subscriptions_notice(life->subscriptions, table);
 }
 
@@ -325,7 +325,10 @@ static void end_life(struct life *life)
 {
     while (life->users > 0)
         sim_sleep_ms(10);
-    tarn_subscriptions_free(life->subscriptions);
+    struct tarn_subscriptions *subscriptions = life->subscriptions;
+    life->subscriptions = NULL;
+    sim_sleep_ms(1000); /* a commit may still be telling of itself */
+    tarn_subscriptions_free(subscriptions);
     tarn_table_drop_ref(&life->table);
     tarn_state_close(life->state);
     tarn_exec_free(life->exec);
