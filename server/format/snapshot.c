@@ -148,6 +148,11 @@ static struct tarn_status *decode_member(const struct member *m, const struct ta
 
 static struct tarn_status *check(const struct tarn_snapshot *s)
 {
+    if (s->version > TARN_SNAPSHOT_VERSION)
+        return tarn_status_new(TARN_UNSUPPORTED_FEATURE,
+                               "the snapshot is of version %d, written by a newer Paimon; this "
+                               "version of Tarn knows %d",
+                               (int)s->version, TARN_SNAPSHOT_VERSION);
     if (s->id < 1)
         return malformed("id", "is below 1");
     if (s->schema_id < 0)
