@@ -755,7 +755,7 @@ def worker_cases(daemon, client):
 
     def worker_says_no():
         fake.fail, fake.entries = "ROW_INVALID", []
-        many = [d.IngestRequest(data=b"x" * 100000) for _ in range(200)]
+        many = [d.IngestRequest(data=b"x" * 400000) for _ in range(200)]
         expect(reason(client.DataService.Ingest, parts(*many)), "ROW_INVALID")
         expect(reason(client.DataService.Scan, d.ScanRequest(table=ref("db", "k"))), "ROW_INVALID")
         fake.fail = None
@@ -1017,7 +1017,7 @@ def details(error):
 
 
 def subscribe_cases():
-    daemon = Daemon("subscribe", "worker.count=0", "commit.foreign_check=100ms")
+    daemon = Daemon("subscribe", "worker.count=0", "commit.foreign_check=100ms", "subscribe.slow_after=1s")
     client = Client(daemon.grpc)
     table = client.TableService
     client.CatalogService.CreateDatabase(c.CreateDatabaseRequest(name=b"db"))
@@ -1127,6 +1127,32 @@ def subscribe_cases():
         except grpc.RpcError as error:
             expect((error.code(), details(error)[0]), (grpc.StatusCode.ABORTED, "SNAPSHOT_ROLLED_BACK"))
 
+    def a_reader_that_stands_still_is_shed_alone():
+        new_table(client, "wide", "id BIGINT NOT NULL", ["id"])
+        wide = ref("db", "wide")
+        stuck = stub(t.SubscribeRequest(table=wide, earliest=True), timeout=60)
+        for number in range(1, 101):  # what fits no window: 40 MB
+            table.Commit(t.CommitRequest(table=wide, commit_user="u", commit_identifier=number, force_empty=True,
+                                         properties=[option("note", "x" * 400000)]))
+        other = stub(t.SubscribeRequest(table=wide, earliest=True), timeout=60)
+        expect([next(other).snapshot.id for _ in range(100)], list(range(1, 101)))
+        time.sleep(3)  # subscribe.slow_after is one second
+        table.Commit(t.CommitRequest(table=wide, commit_user="u", commit_identifier=101, force_empty=True))
+        expect(next(other).snapshot.id, 101)
+        other.cancel()
+        told = []
+        try:
+            for x in stuck:
+                told.append(x)
+            raise AssertionError("it was not shed")
+        except grpc.RpcError as error:
+            expect(error.code(), grpc.StatusCode.RESOURCE_EXHAUSTED)
+        expect([x.snapshot.id for x in told], list(range(1, len(told) + 1)))
+        token = {"resume_token": told[-1].resume_token} if told else {"earliest": True}
+        again = stub(t.SubscribeRequest(table=wide, **token), timeout=60)
+        expect([next(again).snapshot.id for _ in range(101 - len(told))], list(range(len(told) + 1, 102)))
+        again.cancel()
+
     def the_end_of_the_server_ends_it_at_once():
         stream = subscribe()
         threading.Timer(0.5, lambda: daemon.process.send_signal(signal.SIGTERM)).start()
@@ -1140,7 +1166,8 @@ def subscribe_cases():
         expect(time.monotonic() - start < 10, True)
 
     for fn in (snapshots_and_tokens, changes_name_their_files, consumers, a_gap_is_told_with_the_earliest_token,
-               others_commits_and_roll_backs_are_told, the_end_of_the_server_ends_it_at_once):
+               others_commits_and_roll_backs_are_told, a_reader_that_stands_still_is_shed_alone,
+               the_end_of_the_server_ends_it_at_once):
         case(fn)
     client.close()
     daemon.stop()
