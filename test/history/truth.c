@@ -504,12 +504,16 @@ static void check_cause(const struct snap *snap, const struct request *r)
            r->number, snap->id);
 }
 
+static bool may_be_forgotten(void)
+{
+    return world->receipts_may_be_lost || world->history_has_gaps;
+}
+
 static void check_once(struct snap *snap, struct request *r, int part)
 {
     for (int i = 0; i < r->landing_count[part]; i++) {
         const struct snap *before = r->landings[part][i];
-        if (before->removal == REMOVED_EXPIRE &&
-            (world->receipts_may_be_lost || world->history_has_gaps))
+        if (before->removal == REMOVED_EXPIRE && may_be_forgotten())
             continue; /* nothing is left that tells of it */
         if (before != snap && !before->floating && truth_survives(before, snap->created_seq))
             broken("request %d lands twice, in snapshots %" PRId64 " and %" PRId64, r->number,
@@ -527,6 +531,8 @@ static void check_rising(const struct snap *snap, const struct request *r)
             continue;
         for (int l = 0; l < other->landing_count[0]; l++) {
             const struct snap *before = other->landings[0][l];
+            if (before->removal == REMOVED_EXPIRE && may_be_forgotten())
+                continue;
             if (before != snap && !before->floating && truth_survives(before, snap->created_seq))
                 broken("identifier %" PRId64 " of %s lands in snapshot %" PRId64 ", %" PRId64
                        " had landed in %" PRId64,
