@@ -250,6 +250,8 @@ static struct tarn_status *find_fate(struct question *q, bool *again)
     bool forgotten;
     *again = false;
     *q->out = (struct tarn_commit_fate){.state = TARN_COMMIT_NOT_COMMITTED};
+    if (table->head == NULL) /* the index fell behind a snapshot that was just put */
+        TARN_TRY(tarn_table__refresh(q->op, table));
     TARN_TRY(find_landed(q));
     if (q->out->state == TARN_COMMIT_LANDED)
         return TARN_OK;

@@ -21,6 +21,7 @@ void tarn_table__advance(struct tarn_group *group)
 {
     struct tarn_table *table = group->table;
     struct tarn_head *next = group->next;
+    table->slot_filled = true;
     if (group->merge_used)
         tarn_table__merge_settle(&group->op, table, true);
     group->merge_used = false;
@@ -34,7 +35,6 @@ void tarn_table__advance(struct tarn_group *group)
     }
     tarn_head_free(table->head);
     table->head = next;
-    table->slot_filled = true;
     group->next = NULL;
     /* Before anybody is told, also those who find themselves in it when the next group is checked. */
     s = tarn_table__publish_view(&group->op, table);
