@@ -1,7 +1,7 @@
 #include "table/plan.h"
 
 /*
- * Plans of what isn't one state of the index: what changed between two snapshots (docs/format.md, "Incremental batch"),
+ * Plans of what isn't one state of the index: what changed between two snapshots (docs/format.md, "Changes between snapshots"),
  * and the files of a tag whose snapshot has expired, which only its manifests know.
  */
 
