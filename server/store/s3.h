@@ -165,9 +165,10 @@ struct tarn_s3 {
     struct tarn_s3_settings settings;
     struct tarn_fetch *fetch;
     struct tarn_s3_credentials *credentials;
-    atomic_llong skew_ms; /* the store's clock minus ours */
-    pthread_mutex_t lock; /* guards tokens */
-    double tokens;        /* what is left of the retry budget */
+    atomic_bool plain_removals; /* the store refuses If-Match where it removes */
+    atomic_llong skew_ms;       /* the store's clock minus ours */
+    pthread_mutex_t lock;       /* guards tokens */
+    double tokens;              /* what is left of the retry budget */
 };
 
 /* One request, and what came of it. */

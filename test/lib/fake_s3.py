@@ -161,6 +161,11 @@ class Store:
             return self.put(bucket, key, headers, Object(body, self.meta(headers)))
         if method == "DELETE":
             with self.lock:
+                there = self.buckets[bucket].get(key)
+                if "if-match" in headers and self.options.conditions == "unknown":
+                    raise Refused(501, "NotImplemented")
+                if there is not None and self.options.conditions == "yes" and headers.get("if-match", there.etag) != there.etag:
+                    raise Refused(412, "PreconditionFailed")
                 self.buckets[bucket].pop(key, None)
             return 204, {}, b""
         return self.get(bucket, key, headers)

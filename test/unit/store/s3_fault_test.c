@@ -252,6 +252,41 @@ TARN_TEST(s3_creation, of_several_at_once_knows_its_own_attempts)
     s3_stop(&f);
 }
 
+/* ---- removal ---- */
+
+TARN_TEST(s3_removal, a_late_one_does_not_meet_the_next_object)
+{
+    bool created = false;
+    struct s3_fixture f;
+    TARN_OWN(tarn_buf_drop) struct tarn_buf got = {0};
+    s3_start(t, &f, "", "s3.timeout=300ms");
+    expect_ok(tarn_store_put(f.store, t->op, "snapshot-5", S("rolled back")));
+    rules(t, &f, "[{\"do\": \"late\", \"ms\": 900, \"method\": \"DELETE\", \"count\": 1}]");
+    expect_ok(tarn_store_remove(f.store, t->op, "snapshot-5"));
+    expect_ok(tarn_store_put_if_absent(f.store, t->op, "snapshot-5", S("acknowledged"), &created));
+    expect_true(created);
+    usleep(1200000);
+    expect_ok(tarn_store_get(f.store, t->op, "snapshot-5", &got));
+    expect_slice(tarn_buf_slice(&got), "acknowledged");
+    s3_stop(&f);
+}
+
+TARN_TEST(s3_removal, works_where_the_condition_is_not_known)
+{
+    static const char *const lacks[] = {"unknown", "ignored"};
+    for (size_t i = 0; i < TARN_COUNT_OF(lacks); i++) {
+        struct s3_fixture f;
+        s3_start(t, &f, tarn_arena_printf(t->arena, "--conditions %s", lacks[i]),
+                 "s3.conditional_put=single_writer");
+        for (int k = 0; k < 2; k++) {
+            expect_ok(tarn_store_put(f.store, t->op, "f", S("x")));
+            expect_ok(tarn_store_remove(f.store, t->op, "f"));
+            expect_str(fake_s3_ask(t, &f.fake, "objects"), "{}");
+        }
+        s3_stop(&f);
+    }
+}
+
 /* ---- large objects ---- */
 
 static struct tarn_status *write_large(struct tarn_test *t, struct s3_fixture *f, const char *key,
