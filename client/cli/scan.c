@@ -247,7 +247,7 @@ static struct tarn_status *read_changes(struct tarn_cli *cli, Tarn__V1__ScanRequ
     bool open_ended = dots != NULL && dots[2] == '\0';
     if (s == TARN_OK && !open_ended)
         s = tarn_parse_i64(tarn_slice_str(dots + 2), &to);
-    bool good = s == TARN_OK && from >= 0 && (open_ended || to > from);
+    bool good = s == TARN_OK && from >= 0 && (open_ended || (to >= from && to > 0));
     tarn_status_free(s);
     if (!good)
         return tarn_cli_usage(cli, "--changes \"%.50s\": expected FROM..TO, two snapshots", text);

@@ -493,6 +493,195 @@ def k53():
     check(tarn.json("snapshots", "k.k53") == [], "snapshots of the new one")
 
 
+# ---------------------------------------------------------------- commits, beside other writers
+
+
+def snapshot_ids(table):
+    return [s["id"] for s in tarn.json("snapshots", table)]
+
+
+def send(table, number, *items, **kw):
+    """-> the snapshot's id"""
+    got = load(table, *items, words=["-o", "json", "--commit-user", "traps", "--commit-id", number], **kw)
+    return json.loads(got.stdout)["snapshot"]
+
+
+@case("K02 writers of two kinds lose nothing")
+def k02():
+    need_java()
+    make("k.k02", "w STRING, n INT")
+    jobs = [tarn.popen("load", "k.k02", lab.write(f"k02-{n}.jsonl", json.dumps({"w": "tarn", "n": n}) + "\n")) for n in range(8)]
+    for n in range(6):
+        load_java("k.k02", {"w": "java", "n": n})
+    for j in jobs:
+        _, said = j.communicate(timeout=60)
+        equal(j.returncode, 0, said.decode())
+    want = [{"w": "tarn", "n": n} for n in range(8)] + [{"w": "java", "n": n} for n in range(6)]
+    expect("k.k02", want)
+    ids = snapshot_ids("k.k02")
+    equal(ids, list(range(1, len(ids) + 1)), "snapshot ids")
+    with open(os.path.join(tarn.folder("k.k02"), f"snapshot/snapshot-{ids[-1]}")) as f:
+        equal(json.load(f)["totalRecordCount"], len(want), "totalRecordCount")
+    agree("k.k02")
+
+
+@case("K02 roll-back and expiry by Java between our commits")
+def k02_rewritten():
+    need_java()
+    make("k.k02r", "id INT, v STRING", pk=["id"], bucket="1")
+    for n in range(1, 5):
+        equal(send("k.k02r", n, {"id": n, "v": "a"}), n, "snapshot")
+    java.ask("rollback", "k.k02r", 2)
+    expect("k.k02r", [{"id": n, "v": "a"} for n in (1, 2)])
+    equal(send("k.k02r", 3, {"id": 3, "v": "b"}), 3, "the snapshot of a load that was rolled back and is sent again")
+    load_java("k.k02r", {"id": 9, "v": "java"})
+    java.ask("rollback", "k.k02r", 3)
+    load_java("k.k02r", {"id": 8, "v": "java"})  # id 4 once more, another snapshot
+    expect("k.k02r", [{"id": 1, "v": "a"}, {"id": 2, "v": "a"}, {"id": 3, "v": "b"}, {"id": 8, "v": "java"}])
+    equal(send("k.k02r", 5, {"id": 5, "v": "c"}), 5, "snapshot")
+    java.ask("expire", "k.k02r", 1)
+    equal(snapshot_ids("k.k02r"), [5], "snapshots")
+    said = tarn.tarn("scan", "k.k02r", "--snapshot", "4", ok=False).error
+    check("expired" in said and "5" in said, said)
+    equal(send("k.k02r", 5, {"id": 5, "v": "c"}), 5, "the snapshot of a load that is sent again")
+    equal(send("k.k02r", 6, {"id": 6, "v": "d"}), 6, "snapshot")
+    load_java("k.k02r", {"id": 7, "v": "java"})
+    compacted("k.k02r", lambda: equal([r["id"] for r in rows("k.k02r")], [1, 2, 3, 5, 6, 7, 8], "ids"))
+
+
+@case("K03 a commit that is sent again")
+def k03():
+    make("k.k03", "id INT")
+    for n in range(5):
+        for _ in range(3):
+            equal(send("k.k03", n, {"id": n}), n + 1, f"the snapshot of load {n}")
+    equal(len(rows("k.k03")), 5, "rows")
+    equal(snapshot_ids("k.k03"), [1, 2, 3, 4, 5], "snapshots")
+    send("k.k03", 9, {"id": 9})
+    said = load("k.k03", {"id": 7}, words=["--commit-user", "traps", "--commit-id", "7"], ok=False).error
+    check("7" in said and "9" in said, f"below the last, never landed: {said}")
+    equal(len(rows("k.k03")), 6, "rows")
+    agree("k.k03")
+
+
+@case("K05 overwrites touch what they bring")
+def k05():
+    make("k.k05", "id INT, p STRING", part=["p"])
+    load("k.k05", {"id": 1, "p": "p1"}, {"id": 2, "p": "p2"})
+    load("k.k05", words=["--mode", "overwrite"])  # of nothing
+    expect("k.k05", [{"id": 1, "p": "p1"}, {"id": 2, "p": "p2"}])
+    load("k.k05", {"id": 3, "p": "p2"}, words=["--mode", "overwrite"])
+    expect("k.k05", [{"id": 1, "p": "p1"}, {"id": 3, "p": "p2"}])
+    with open(os.path.join(tarn.folder("k.k05"), f"snapshot/snapshot-{snapshot_ids('k.k05')[-1]}")) as f:
+        equal(json.load(f)["commitKind"], "OVERWRITE", "commitKind")
+    agree("k.k05")
+
+
+# ---------------------------------------------------------------- what changed
+
+
+def changes(table, low, high, *words):
+    return sorted((r["rowkind"], *(v for k, v in r.items() if k != "rowkind"))
+                  for r in tarn.lines("scan", table, "--changes", f"{low}..{high}", *words))
+
+
+@case("K32 changelog of a range is not merged")
+def k32():
+    need_java()
+    make("k.k32", "id INT, v STRING", pk=["id"], bucket="1", changelog_producer="lookup")
+    load_java("k.k32", {"id": 1, "v": "A"})
+    load_java("k.k32", {"id": 2, "v": "B"})
+    load_java("k.k32", {"id": 2, "v": "B", "rowkind": "-D"})
+    last = load_java("k.k32", {"id": 3, "v": "C"})
+    equal(last, 8, "an append and a compaction each")
+    equal(changes("k.k32", 1, 8, "--how", "changelog"),
+          [("+I", 1, "A"), ("+I", 2, "B"), ("+I", 3, "C"), ("-D", 2, "B")], "the whole")
+    equal(changes("k.k32", 5, 6, "--how", "changelog"), [("-D", 2, "B")], "of one compaction")
+
+
+@case("K42 delta of a table with a primary key")
+def k42():
+    make("k.k42", "id INT, v INT", pk=["id"], bucket="1")
+    load("k.k42", {"id": 1, "v": 1}, {"id": 2, "v": 1})
+    load("k.k42", {"id": 1, "v": 2}, {"id": 3, "v": 1})
+    got = sorted(r[1:] for n in (0, 1) for r in changes("k.k42", n, n + 1, "--how", "delta"))
+    equal(got, [(1, 1), (1, 2), (2, 1), (3, 1)], "what was written")
+    compacted("k.k42", lambda: expect("k.k42", [{"id": 1, "v": 2}, {"id": 2, "v": 1}, {"id": 3, "v": 1}]))
+
+
+@case("K43 deletion vectors are not switched on over files that overlap")
+def k43():
+    make("k.k43", "id INT, v INT", pk=["id"], bucket="1")
+    for v in range(2, 8):
+        load("k.k43", {"id": 1, "v": v}, {"id": 2, "v": 2})
+    tarn.tarn("table", "alter", "k.k43", "--set", "deletion-vectors.enabled=true", ok=None)
+    expect("k.k43", [{"id": 1, "v": 7}, {"id": 2, "v": 2}])
+
+
+@case("K44 level 0 is shown")
+def k44():
+    make("k.k44", "id INT", pk=["id"], bucket="1", write_only="true")
+    load("k.k44", {"id": 1})
+    equal(len(tarn.json("partitions", "k.k44")), 1, "partitions")
+    equal([f["level"] for f in tarn.json("files", "k.k44")], [0], "levels of files")
+
+
+@case("K50 corners of ranges")
+def k50():
+    make("k.k50", "id INT, v STRING", pk=["id"], bucket="1")
+    said = tarn.tarn("scan", "k.k50", "--changes", "0..1", ok=None)
+    check(said.returncode == 0 and not said.stdout.strip() or "snapshot" in said.error, f"no snapshot yet: {said.error}")
+    load("k.k50", {"id": 1, "v": "C"}, words=["--mode", "overwrite"])
+    load("k.k50", {"id": 1, "v": "C"}, {"id": 2, "v": "D"}, words=["--mode", "overwrite"])
+    equal(changes("k.k50", 1, 1), [], "nothing after itself")
+    equal(changes("k.k50", 2, 2), [], "nothing after the latest")
+    said = tarn.tarn("scan", "k.k50", "--changes", "2..1", ok=None)
+    check(said.returncode != 0 and "2..1" in said.error, said.error)
+    tarn.tarn("scan", "k.k50", "--changes", "0..9", ok=False)
+    equal(changes("k.k50", 1, 2, "--how", "diff"), [("+I", 2, "D")], "the difference of two overwrites")
+
+
+# ---------------------------------------------------------------- names of versions
+
+
+def tag(table, name, snapshot):
+    folder = tarn.folder(table)
+    os.makedirs(os.path.join(folder, "tag"), exist_ok=True)
+    with open(os.path.join(folder, f"snapshot/snapshot-{snapshot}")) as f:
+        text = f.read()
+    with open(os.path.join(folder, f"tag/tag-{name}"), "w") as f:
+        f.write(text)
+
+
+@case("K41 a tag outlives its snapshot")
+def k41():
+    need_java()
+    make("k.k41", "id INT", pk=["id"], bucket="1")
+    load("k.k41", {"id": 1}, {"id": 2})
+    tag("k.k41", "t", 1)
+    load("k.k41", {"id": 3}, {"id": 4})
+    java.ask("expire", "k.k41", 1)
+    equal(snapshot_ids("k.k41"), [2], "snapshots")
+    for again in range(2):
+        equal([r["id"] for r in rows("k.k41", None, None, "--tag", "t")], [1, 2], "rows of the tag")
+        tarn.tarn("compact", "k.k41", "--full", "--wait")
+    same_rows(java.rows("k.k41", "scan.tag-name=t", types=types_of(tarn.folder("k.k41"))), tarn.scan("k.k41", "--tag", "t"), "java")
+
+
+@case("K48 names of digits")
+def k48():
+    make("k.k48", "id INT")
+    for n in range(1, 5):
+        load("k.k48", {"id": n})
+    tag("k.k48", "20250122", 1)
+    tag("k.k48", "3", 2)
+    for words, ids in ((["--tag", "20250122"], [1]), (["--tag", "3"], [1, 2]), (["--snapshot", "3"], [1, 2, 3]), (["--snapshot", "4"], [1, 2, 3, 4])):
+        equal([r["id"] for r in rows("k.k48", None, None, *words)], ids, words)
+    for words in (["--tag", "nope"], ["--tag", "4"], ["--snapshot", "20250122"], ["--tag", "3", "--snapshot", "3"]):
+        said = tarn.tarn("scan", "k.k48", *words, ok=None)
+        check(said.returncode != 0 and said.error, f"{words} is answered")
+
+
 # ---------------------------------------------------------------- three-valued logic
 
 
