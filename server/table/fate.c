@@ -223,16 +223,11 @@ static struct tarn_status *find_voided(struct question *q, int64_t *time_ms)
 /* May it have landed where nobody remembers? */
 static struct tarn_status *find_forgotten(struct question *q, bool *out)
 {
-    int64_t horizon, last;
+    int64_t horizon;
     TARN_TRY(tarn_table__horizon(q->table, &horizon));
     q->out->horizon_snapshot_id = horizon;
     *out = horizon > 1 && (q->since == TARN_SNAPSHOT_NONE || q->since + 1 < horizon);
-    if (!*out || q->who.identifier == TARN_COMMIT_IDENTIFIER_BATCH)
-        return TARN_OK;
-    /* Identifiers of one user rise: one above the last that landed hasn't. */
-    TARN_TRY(tarn_table__last_identifier(q->table, q->who.user, &last));
-    *out = last == TARN_SNAPSHOT_NONE || q->who.identifier <= last;
-    return TARN_OK;
+    return *out ? tarn_table__may_lie_below(q->table, &q->who, out) : TARN_OK;
 }
 
 /* An attempt of this process' life before, if there is one, is for the slot behind the head that was found at open. */

@@ -241,6 +241,9 @@ TARN_MUST struct tarn_status *tarn_table__horizon(struct tarn_table *table, int6
 /* Before the index follows the folder to `range`: the horizon rises over what can't be learned any more. */
 TARN_MUST struct tarn_status *tarn_table__horizon_rise(struct tarn_table *table,
                                                        struct tarn_range range);
+/* May the identity have landed below the horizon? Not if a larger one of its user lies above, since they rise. */
+TARN_MUST struct tarn_status *tarn_table__may_lie_below(struct tarn_table *table,
+                                                        const struct tarn_identity *who, bool *out);
 /* Receipts of expired snapshots that are older than receipts_retain go, some at a time. */
 TARN_MUST struct tarn_status *tarn_table__receipts_forget(struct tarn_table *table,
                                                           int64_t earliest);

@@ -9,7 +9,8 @@
  *   'r' | identity | kind -> snapshot id, time      landed; content 0 but for batches
  *   'o' | snapshot id | identity | kind -> time     the same in order of history, to void and to forget by
  *   'v' | identity | kind -> snapshot id, time      landed there and was rolled back; one in 'r' is newer
- *   'l' | user -> identifier                        the last one that landed, of those that aren't batches
+ *   'l' | user -> identifier, snapshot id           the last one that landed, of those that aren't batches
+ *   'g' -> snapshot id                              below it lies a gap: history that nobody here has seen
  *   'm' | user -> identifier                        the last one whose receipt was forgotten
  *   'b' | user -> content                           the last batch
  *   'f' | identity -> number, time, reason, message refused
@@ -128,8 +129,10 @@ static void add_receipt(struct tarn_state_batch *batch, struct tarn_table *table
     user_key(table, is_batch ? 'b' : 'l', who->user, &last);
     if (is_batch)
         tarn_key_add_u64(&number, who->content);
-    else
+    else {
         tarn_key_add_i64(&number, who->identifier);
+        tarn_key_add_i64(&number, snapshot->id);
+    }
     put(batch, table, &key, &landed);
     put(batch, table, &order, &time);
     put(batch, table, &last, &number);
@@ -267,6 +270,8 @@ static struct tarn_status *restore_last(struct tarn_table *table, struct tarn_sl
     }
     TARN_TRY(tarn_state_iterator_error(it));
     tarn_key_add_i64(&last, best);
+    tarn_key_add_i64(&last,
+                     0); /* where is not known: behind a gap it says nothing of what lies in it */
     if (any)
         put(batch, table, &last_key, &last);
     else
@@ -447,13 +452,20 @@ struct tarn_status *tarn_table__horizon(struct tarn_table *table, int64_t *out)
     return find_number(table, &key, &found, out);
 }
 
-static void put_horizon(struct tarn_state_batch *batch, struct tarn_table *table, int64_t horizon)
+static void put_tagged(struct tarn_state_batch *batch, struct tarn_table *table, char tag,
+                       int64_t number)
 {
     TARN_OWN(tarn_buf_drop) struct tarn_buf key = {0};
     TARN_OWN(tarn_buf_drop) struct tarn_buf value = {0};
-    tagged_key(table, 'z', &key);
-    tarn_key_add_i64(&value, horizon);
+    tagged_key(table, tag, &key);
+    tarn_key_add_i64(&value, number);
     put(batch, table, &key, &value);
+}
+
+/* Of the snapshots that were retained when we last looked, some may have been rolled back before all of them expired. */
+static int64_t first_in_doubt(const struct tarn_table *table)
+{
+    return table->view == NULL ? 0 : table->view->view.earliest_id;
 }
 
 struct tarn_status *tarn_table__horizon_rise(struct tarn_table *table, struct tarn_range range)
@@ -462,14 +474,44 @@ struct tarn_status *tarn_table__horizon_rise(struct tarn_table *table, struct ta
     uint64_t hash;
     TARN_TRY(tarn_table__horizon(table, &horizon));
     TARN_TRY(tarn_table__indexed_id(table, &indexed, &hash));
+    if (indexed == 0) /* it is being built anew */
+        TARN_TRY(tarn_table__anchor(table, &indexed, &hash));
     bool unknown = horizon == INT64_MAX;
-    /* Between what was indexed and what is retained, others committed and expired: nobody knows who. */
-    bool gap = range.earliest > indexed + 1 && range.earliest > horizon;
+    /* The snapshot that was indexed last has expired: others have committed past it, and nobody knows who, nor on what. */
+    bool gap = range.earliest > TARN_MAX(indexed, (int64_t)1) && range.earliest > horizon;
     if (!unknown && !gap)
         return TARN_OK;
+    if (!unknown)
+        TARN_TRY(tarn_table__receipts_void(table, first_in_doubt(table), false));
     TARN_OWN(tarn_state_batch_drop) struct tarn_state_batch *batch = tarn_state_batch_new();
-    put_horizon(batch, table, TARN_MAX(range.earliest, (int64_t)1));
+    put_tagged(batch, table, 'z', TARN_MAX(range.earliest, (int64_t)1));
+    put_tagged(batch, table, 'g', TARN_MAX(range.earliest, (int64_t)1));
     return tarn_state_write(table->env->state, batch, false);
+}
+
+struct tarn_status *tarn_table__may_lie_below(struct tarn_table *table,
+                                              const struct tarn_identity *who, bool *out)
+{
+    TARN_OWN(tarn_buf_drop) struct tarn_buf gap_key = {0};
+    TARN_OWN(tarn_buf_drop) struct tarn_buf key = {0};
+    TARN_OWN(tarn_buf_drop) struct tarn_buf value = {0};
+    int64_t gap = 0, last, landed;
+    bool found;
+    *out = true;
+    if (who->identifier == TARN_COMMIT_IDENTIFIER_BATCH)
+        return TARN_OK;
+    tagged_key(table, 'g', &gap_key);
+    TARN_TRY(find_number(table, &gap_key, &found, &gap));
+    user_key(table, 'l', who->user, &key);
+    TARN_TRY(tarn_state_get(table->env->state, TARN_FAMILY_RECEIPTS, tarn_buf_slice(&key), &found,
+                            &value));
+    struct tarn_slice rest = tarn_buf_slice(&value);
+    if (!found)
+        return TARN_OK;
+    if (!tarn_key_take_i64(&rest, &last) || !tarn_key_take_i64(&rest, &landed))
+        return damaged(table);
+    *out = who->identifier <= last || landed < gap;
+    return TARN_OK;
 }
 
 /* --- forgetting --- */
@@ -536,6 +578,6 @@ struct tarn_status *tarn_table__receipts_forget(struct tarn_table *table, int64_
         return TARN_OK;
     int64_t known;
     TARN_TRY(tarn_table__horizon(table, &known));
-    put_horizon(batch, table, TARN_MAX(known == INT64_MAX ? earliest : known, horizon));
+    put_tagged(batch, table, 'z', TARN_MAX(known == INT64_MAX ? earliest : known, horizon));
     return tarn_state_write(table->env->state, batch, false);
 }

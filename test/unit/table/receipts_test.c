@@ -361,7 +361,11 @@ TARN_TEST(receipts, of_what_others_committed_and_expired_meanwhile_are_not_known
     }
     expire_below(&f, 4);
     fixture_restart(&f, false);
-    expect_fate(fate_of(&f, "s", 1, 0, TARN_SNAPSHOT_NONE), TARN_COMMIT_LANDED, 1);
+    expect_fate(fate_of(&f, "s", 1, 0, TARN_SNAPSHOT_NONE), TARN_COMMIT_NOT_KNOWN,
+                0); /* or rolled back */
+    expect_fate(fate_of(&f, "s", 2, 0, TARN_SNAPSHOT_NONE), TARN_COMMIT_NOT_KNOWN,
+                0); /* in the gap? */
+    expect_fate(fate_of(&f, "flink", 6, 0, TARN_SNAPSHOT_NONE), TARN_COMMIT_NOT_COMMITTED, 0);
     expect_fate(fate_of(&f, "flink", 5, 0, TARN_SNAPSHOT_NONE), TARN_COMMIT_LANDED, 5);
     struct tarn_commit_fate fate = fate_of(&f, "flink", 3, 0, TARN_SNAPSHOT_NONE);
     expect_fate(fate, TARN_COMMIT_NOT_KNOWN, 0);
