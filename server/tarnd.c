@@ -361,8 +361,11 @@ static void on_committed(void *arg, struct tarn_table *table, int64_t snapshot_i
 {
     struct daemon *d = arg;
     struct tarn_maintain *maintain = atomic_load(&d->maintain);
+    struct tarn_subscriptions *subscriptions = atomic_load(&d->subscriptions);
     if (maintain != NULL)
         tarn_maintain_notice(maintain, table);
+    if (subscriptions != NULL)
+        tarn_subscriptions_notice(subscriptions, table);
 }
 
 static struct tarn_status *open_catalog(struct daemon *d)
