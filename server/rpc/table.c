@@ -146,8 +146,7 @@ static struct tarn_status *list_files(struct tarn_op *op, struct tarn_service *s
     struct tarn_plan_request request = {
         .where = tarn_slice_str(q->where), .with_stats = true, .no_splits = true};
     TARN_TRY(tarn_rpc__version(q->version, &request.version));
-    TARN_TRY(
-        tarn_service_plan_begin(op, service, tarn_rpc__ref(q->table), &request, 0, &stream));
+    TARN_TRY(tarn_service_plan_begin(op, service, tarn_rpc__ref(q->table), &request, 0, &stream));
     const struct tarn_plan *head = tarn_plan_stream_head(stream);
     bool first = true;
     for (;;) {
@@ -158,8 +157,7 @@ static struct tarn_status *list_files(struct tarn_op *op, struct tarn_service *s
         TARN_TRY(tarn_service_files_next(&part, stream, &list, &count));
         if (count == 0 && !first)
             return TARN_OK;
-        TARN_TRY(
-            write_files(&part, call, head->has_snapshot ? head->snapshot.id : 0, list, count));
+        TARN_TRY(write_files(&part, call, head->has_snapshot ? head->snapshot.id : 0, list, count));
         first = false;
     }
 }
@@ -274,7 +272,8 @@ const struct tarn_rpc__method tarn_rpc__table_methods[] = {
     U(FilterCommitted, filter_committed_request, filter_committed_response,
       tarn_rpc__filter_committed),
     TARN_RPC_STREAM(TableService, Plan, tarn_rpc__plan),
-    TARN_RPC_UNARY(TableService, RenewPin, renew_pin_request, renew_pin_response, tarn_rpc__renew_pin),
+    TARN_RPC_UNARY(TableService, RenewPin, renew_pin_request, renew_pin_response,
+                   tarn_rpc__renew_pin),
     TARN_RPC_STREAM(TableService, Subscribe, tarn_rpc__subscribe),
     U(ListConsumers, list_consumers_request, list_consumers_response, tarn_rpc__list_consumers),
     U(SetConsumer, set_consumer_request, set_consumer_response, tarn_rpc__set_consumer),

@@ -35,7 +35,7 @@ struct tarn_service {
     struct tarn_exec *exec;
     struct tarn_store *store;
     struct tarn_answers *answers;
-    struct tarn_intents *intents; /* NULL: no commits to several tables */
+    struct tarn_intents *intents;             /* NULL: no commits to several tables */
     struct tarn_subscriptions *subscriptions; /* NULL: nobody can subscribe */
     const char *warehouse_name;
     int64_t started_ms, lease_ms;
@@ -186,11 +186,9 @@ TARN_MUST struct tarn_status *tarn_service_list_options(struct tarn_op *op,
 /* --- what a version consists of --- */
 /* A plan bit by bit; the op that began it outlives it. pin_ms: the snapshot is kept from expiry for so long; 0: no. */
 struct tarn_plan_stream;
-TARN_MUST struct tarn_status *tarn_service_plan_begin(struct tarn_op *op,
-                                                      struct tarn_service *service,
-                                                      struct tarn_table_ref ref,
-                                                      const struct tarn_plan_request *request,
-                                                      int64_t pin_ms, struct tarn_plan_stream **out);
+TARN_MUST struct tarn_status *tarn_service_plan_begin(
+    struct tarn_op *op, struct tarn_service *service, struct tarn_table_ref ref,
+    const struct tarn_plan_request *request, int64_t pin_ms, struct tarn_plan_stream **out);
 /* file_count 0: that was all. Valid until the next call. */
 TARN_MUST struct tarn_status *tarn_plan_stream_next(struct tarn_plan_stream *stream,
                                                     struct tarn_plan_batch *out);

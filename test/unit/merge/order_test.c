@@ -92,7 +92,8 @@ static void finish(struct fixture *f)
 static void read_back(struct fixture *f, int64_t *row_count, int64_t *sum)
 {
     const int columns[] = {1};
-    struct tarn_merge_split split = {f->entries[0].partition, 0, false, f->entries, f->entry_count};
+    struct tarn_merge_split split = {
+        .partition = f->entries[0].partition, .files = f->entries, .file_count = f->entry_count};
     struct tarn_scan_spec spec = {.columns = columns, .column_count = 1, .limit = -1};
     struct tarn_source *source;
 
