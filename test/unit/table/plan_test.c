@@ -275,8 +275,8 @@ TARN_TEST(plan, of_a_large_bucket_has_statistics_also_of_what_is_removed_meanwhi
     struct tarn_manifest_entry *e = tarn_arena_calloc(t->arena, COUNT, sizeof *e);
     for (int i = 0; i < COUNT; i++) { /* names are no order */
         e[i] = fixture_entry(&f, TARN_ENTRY_ADD,
-                             tarn_arena_printf(t->arena, "f%05d", (i * 7919) % COUNT), 0, 5,
-                             i * 10, i * 10 + 9, i * 10);
+                             tarn_arena_printf(t->arena, "f%05d", (i * 7919) % COUNT), 0, 5, i * 10,
+                             i * 10 + 9, i * 10);
         e[i].file.creation_time_ms = i / 3;
     }
     expect_ok(fixture_compact(&f, e, COUNT, &id));
