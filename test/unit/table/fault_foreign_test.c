@@ -6,6 +6,7 @@
 #include "fault_others.h"
 
 #include <pthread.h>
+#include <unistd.h>
 
 #define NONE TARN_SNAPSHOT_NONE
 #define LONG_MS 6000 /* above TARN_CLAIM_AGE_MAX_MS */
@@ -178,6 +179,17 @@ TARN_TEST(roll_back, while_we_are_paused_behind_the_put_is_not_undone)
     pause_in_put(t, roll_back_to_1_and_go_on, true, 3, "a d x");
 }
 
+/* Time runs fast, so that a commit soon gives up asking. */
+static void *hurry(void *arg)
+{
+    atomic_bool *stop = arg;
+    while (!atomic_load(stop)) {
+        pause_for(1000);
+        usleep(2000);
+    }
+    return NULL;
+}
+
 TARN_TEST(roll_back, while_an_outcome_is_unknown_is_not_undone)
 {
     TARN_OWN(fixture_fini) struct fixture f;
@@ -187,10 +199,19 @@ TARN_TEST(roll_back, while_an_outcome_is_unknown_is_not_undone)
     struct tarn_fault_rule lost = {
         .call = "*", .key_part = "snapshot-3", .fault = TARN_FAULT_UNKNOWN};
     tarn_store_faulty_add(f.store, &lost);
+    atomic_bool stop;
+    atomic_init(&stop, false);
+    pthread_t thread;
+    pause_init();
+    pthread_create(&thread, NULL, hurry, &stop);
     struct tarn_manifest_entry d = add(&f, "d");
     int64_t id;
-    expect_status(fixture_append(&f, "u", 3, &d, 1, &id), TARN_OUTCOME_UNKNOWN, "identifier 3");
-    expect_status(fixture_append(&f, "v", 1, &d, 1, &id), TARN_STORE_UNAVAILABLE, "snapshot 3");
+    struct tarn_status *first = fixture_append(&f, "u", 3, &d, 1, &id);
+    struct tarn_status *second = fixture_append(&f, "v", 1, &d, 1, &id);
+    atomic_store(&stop, true);
+    pthread_join(thread, NULL);
+    expect_status(first, TARN_OUTCOME_UNKNOWN, "identifier 3");
+    expect_status(second, TARN_STORE_UNAVAILABLE, "snapshot 3");
     tarn_store_faulty_clear(f.store);
     others_roll_back(&f, 1);
     struct tarn_manifest_entry e = add(&f, "e");
@@ -199,6 +220,7 @@ TARN_TEST(roll_back, while_an_outcome_is_unknown_is_not_undone)
     same_everywhere(&f, "a e");
     expect_int(append(&f, 3, "d"), 3);
     same_everywhere(&f, "a d e");
+    tarn_clock_fake(-1);
 }
 
 TARN_TEST(roll_back, in_the_midst_of_a_plan_ends_it)
