@@ -116,7 +116,14 @@ static struct tarn_status *list_range(struct tarn_op *op, struct tarn_table *tab
     for (size_t i = 0; i < count; i++)
         if (!objects[i].is_folder && parse_id(objects[i].key, "snapshot-", &ids[n]) && ids[n] > 0)
             n++;
-    return n == 0 ? TARN_OK : find_run(op, table, ids, n, out);
+    if (n == 0)
+        return TARN_OK;
+    TARN_TRY(find_run(op, table, ids, n, out));
+    for (bool next = true; next; out->latest += next) /* and of the newest */
+        TARN_TRY(exists(op, table,
+                        tarn_table__key(op, table, "snapshot/snapshot-%" PRId64, out->latest + 1),
+                        &next));
+    return TARN_OK;
 }
 
 struct tarn_status *tarn_table__find_neighbours(struct tarn_op *op, struct tarn_table *table,

@@ -581,6 +581,7 @@ struct tarn_status *tarn_table__index_clear(struct tarn_table *table, bool recei
         remove_all(b, always[i]);
     for (size_t i = 0; receipts_too && i < TARN_COUNT_OF(else_kept); i++)
         remove_all(b, else_kept[i]);
+    tarn_table__set_whole(table, false); /* before: no plan may take what is left for all */
     pthread_mutex_lock(&table->index_lock);
     struct tarn_status *s = tarn_state_write(table->env->state, b->batch, false);
     tarn_table__pages_forget(table);

@@ -80,6 +80,7 @@ struct tarn_table {
     int64_t hint_id;   /* the newest that LATEST should say */
     bool hint_runs;    /* a job of the pool writes it */
     int64_t looked_ms; /* monotonic */
+    bool index_whole;  /* no: it is being built anew, and the view is not what it has */
 
     pthread_rwlock_t place; /* read by whoever is in the folder, written by a move */
     pthread_mutex_t index_lock;
@@ -154,7 +155,9 @@ void tarn_table__live_key(const char *uuid, const struct tarn_manifest_entry *en
                           struct tarn_buf *key);
 void tarn_table__bucket_prefix(const char *uuid, struct tarn_slice partition, const int32_t *bucket,
                                struct tarn_buf *key);
-/* Brings the index to `latest`: from where it stands, or anew where that is not in the table's history. */
+/* Brings the index to `latest`: from where it stands, or anew where that is not in the table's history. Each snapshot is
+ * added only while the one below it is still what the index has: all of it is one history. SNAPSHOT_EXPIRED and the like:
+ * others changed the folder meanwhile; once more, with what is there now. */
 TARN_MUST struct tarn_status *tarn_table__index_catch_up(struct tarn_op *op,
                                                          struct tarn_table *table,
                                                          struct tarn_range range);
@@ -238,6 +241,11 @@ TARN_MUST struct tarn_status *tarn_table__last_batch(struct tarn_table *table,
                                                      struct tarn_slice user, uint64_t *content);
 /* From this snapshot on every identity is known; INT64_MAX: none is. */
 TARN_MUST struct tarn_status *tarn_table__horizon(struct tarn_table *table, int64_t *out);
+void tarn_table__anchor_remove(struct tarn_state_batch *batch, struct tarn_table *table);
+/* Nothing that is retained is known from before: receipts of snapshots that were retained at the last look may be void. They go;
+ * the horizon rises over those that no snapshot will bring back. */
+TARN_MUST struct tarn_status *tarn_table__receipts_doubt(struct tarn_table *table,
+                                                         struct tarn_range range);
 /* Before the index follows the folder to `range`: the horizon rises over what can't be learned any more. */
 TARN_MUST struct tarn_status *tarn_table__horizon_rise(struct tarn_table *table,
                                                        struct tarn_range range);
@@ -256,7 +264,10 @@ TARN_MUST struct tarn_status *tarn_table__publish_view(struct tarn_op *op,
 /* In the mailbox: learns what others wrote, whatever the age of the last look. */
 TARN_MUST struct tarn_status *tarn_table__refresh(struct tarn_op *op, struct tarn_table *table);
 
-bool tarn_table__looked_lately(struct tarn_table *table); /* younger than foreign_check */
+/* Younger than foreign_check, and what it found is in the index. */
+bool tarn_table__looked_lately(struct tarn_table *table);
+bool tarn_table__is_whole(struct tarn_table *table);
+void tarn_table__set_whole(struct tarn_table *table, bool whole);
 /* A new reference to the present view, whatever its age. */
 const struct tarn_table_view *tarn_table__view_ref(struct tarn_table *table);
 /* In the mailbox: has another writer made a schema? Then the view shows it. */

@@ -71,8 +71,12 @@ static struct tarn_status *prepare(struct tarn_plan_cursor *c)
     struct tarn_planner *p = &c->p;
     TARN_OWN(tarn_table__leave) TARN_UNUSED pthread_rwlock_t *place = tarn_table__enter(p->table);
     TARN_OWN(tarn_table_view_drop) const struct tarn_table_view *view = NULL;
-    TARN_TRY(tarn_table_look(p->op, p->table, &view));
-    p->epoch = tarn_table__pages_epoch(p->table);
+    do { /* an index that is built anew, and a view from before, don't go together */
+        TARN_TRY(tarn_op_check(p->op));
+        tarn_table_view_drop(&view);
+        p->epoch = tarn_table__pages_epoch(p->table);
+        TARN_TRY(tarn_table_look(p->op, p->table, &view));
+    } while (!tarn_table__is_whole(p->table) || p->epoch != tarn_table__pages_epoch(p->table));
     TARN_TRY(tarn_table_snapshot(p->op, p->table, p->request.version, &p->plan.has_snapshot,
                                  &p->plan.snapshot));
     TARN_TRY(choose_schema(p, view));

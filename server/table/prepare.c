@@ -156,11 +156,10 @@ void tarn_table__check_group(struct tarn_group *group, bool *changed)
         struct tarn_status *s = tarn_table__refresh(&group->op, group->table);
         if (s == TARN_OK)
             (void)judge(group, verdicts);
-        for (size_t i = 0; s != TARN_OK && i < group->count; i++)
-            if (!goes_on(&verdicts[i])) {
-                tarn_status_free(verdicts[i].status);
-                verdicts[i] = (struct verdict){.status = tarn_status_copy(s)};
-            }
+        for (size_t i = 0; s != TARN_OK && i < group->count; i++) {
+            tarn_status_free(verdicts[i].status); /* all: there is no head to stand on any more */
+            verdicts[i] = (struct verdict){.status = tarn_status_copy(s)};
+        }
         tarn_status_free(s);
     }
     for (size_t i = 0; i < group->count; i++) {

@@ -249,9 +249,27 @@ static struct tarn_status *read_changelog(struct tarn_op *op, struct tarn_table 
     return TARN_OK;
 }
 
-/* lenient: see tarn_table__index_batch_entries. */
+/* Is snapshot `id` still the one with this hash? */
+static struct tarn_status *check_is(struct tarn_op *op, struct tarn_table *table, int64_t id,
+                                    uint64_t hash)
+{
+    TARN_OWN(tarn_arena_drop) struct tarn_arena *arena = tarn_arena_new();
+    struct tarn_snapshot snapshot;
+    struct tarn_slice json;
+    bool found;
+    TARN_TRY(tarn_table__read_snapshot(op, table, id, arena, &found, &json, &snapshot));
+    return found && tarn_xxh64(json, 0) == hash
+               ? TARN_OK
+               : tarn_status_new(TARN_SNAPSHOT_EXPIRED,
+                                 "table %s: snapshot %" PRId64 " is gone since it was read",
+                                 table->name, id);
+}
+
+/* The snapshot behind the indexed one, or the first: then `first` is the hash of the bytes whose base was loaded (0: it
+ * isn't the first). Others may roll back and fill up between any two reads: what is read now stands on what
+ * was read before only if that is still there. */
 static struct tarn_status *index_next(struct tarn_op *op, struct tarn_table *table, int64_t id,
-                                      bool lenient)
+                                      uint64_t first)
 {
     TARN_OWN(tarn_arena_drop) struct tarn_arena *arena = tarn_arena_new();
     TARN_OWN(tarn_free_drop) struct tarn_manifest_entry *entries = NULL;
@@ -269,9 +287,19 @@ static struct tarn_status *index_next(struct tarn_op *op, struct tarn_table *tab
     TARN_TRY(read_changelog(op, table, &snapshot, arena, &changelog, &delta.changelog_count));
     delta.entries = entries;
     delta.changelog = changelog;
+    if (first != 0 && tarn_xxh64(json, 0) != first)
+        return tarn_status_new(TARN_SNAPSHOT_EXPIRED,
+                               "table %s: snapshot %" PRId64 " is another since it was read",
+                               table->name, id);
+    if (first == 0) {
+        int64_t indexed;
+        uint64_t hash = 0;
+        TARN_TRY(tarn_table__indexed_id(table, &indexed, &hash));
+        TARN_TRY(check_is(op, table, indexed, hash));
+    }
     TARN_OWN(tarn_table__index_batch_drop)
     struct tarn_index_batch *b = tarn_table__index_batch_new(table);
-    TARN_TRY(tarn_table__index_batch_entries(b, id, entries, delta.count, lenient));
+    TARN_TRY(tarn_table__index_batch_entries(b, id, entries, delta.count, first != 0));
     tarn_table__index_batch_changelog(b, id, changelog, delta.changelog_count);
     tarn_table__index_batch_snapshot(b, &snapshot, json, &delta);
     return tarn_table__index_batch_write(b);
@@ -317,8 +345,29 @@ static struct tarn_status *find_anchor(struct tarn_op *op, struct tarn_table *ta
 static struct tarn_status *keep_anchor(struct tarn_table *table, int64_t anchor, uint64_t hash)
 {
     TARN_OWN(tarn_state_batch_drop) struct tarn_state_batch *batch = tarn_state_batch_new();
-    tarn_table__anchor_put(batch, table, anchor, hash);
+    if (anchor != 0)
+        tarn_table__anchor_put(batch, table, anchor, hash);
+    else
+        tarn_table__anchor_remove(batch, table);
     return tarn_state_write(table->env->state, batch, false);
+}
+
+/* Receipts that no snapshot brings back are as true as the anchor is: is it still part of history? Otherwise that forks
+ * somewhere below it, where the index, which would know, was cleared. */
+static struct tarn_status *anchor_stands(struct tarn_op *op, struct tarn_table *table,
+                                         struct tarn_range range, bool *out)
+{
+    int64_t anchor;
+    uint64_t hash;
+    struct tarn_snapshot snapshot;
+    struct tarn_slice json;
+    *out = false;
+    TARN_TRY(tarn_table__anchor(table, &anchor, &hash));
+    if (anchor < range.earliest || anchor > range.latest || anchor == 0)
+        return TARN_OK;
+    TARN_TRY(tarn_table__read_snapshot(op, table, anchor, op->arena, out, &json, &snapshot));
+    *out = *out && tarn_xxh64(json, 0) == hash;
+    return TARN_OK;
 }
 
 /* The index was cleared, and building it anew was cut off: what it knew of the past is the anchor. Receipts above that
@@ -328,14 +377,15 @@ static struct tarn_status *void_again(struct tarn_op *op, struct tarn_table *tab
 {
     int64_t anchor;
     uint64_t hash;
-    struct tarn_slice json;
+    bool stands;
     TARN_TRY(tarn_table__anchor(table, &anchor, &hash));
-    if (anchor >= range.earliest && anchor <= range.latest && anchor > 0) {
-        TARN_TRY(read_json(op, table, anchor, &json));
-        if (tarn_xxh64(json, 0) == hash)
-            return tarn_table__receipts_void(table, anchor + 1, false);
-    }
-    return tarn_table__receipts_void(table, range.earliest, false);
+    TARN_TRY(anchor_stands(op, table, range, &stands));
+    if (stands)
+        return tarn_table__receipts_void(table, anchor + 1, false);
+    if (anchor == 0) /* they went before */
+        return tarn_table__receipts_void(table, range.earliest, false);
+    TARN_TRY(tarn_table__receipts_doubt(table, range));
+    return keep_anchor(table, 0, 0);
 }
 
 /* Receipts of the snapshots that are no more are void. What expires while we look was never rolled back. */
@@ -344,13 +394,39 @@ static struct tarn_status *void_receipts(struct tarn_op *op, struct tarn_table *
 {
     int64_t anchor;
     uint64_t hash = 0;
-    if (range.latest == 0)
-        return tarn_table__receipts_void(table, 0, true);
-    if (indexed == 0)
+    if (range.latest == 0) {
+        TARN_TRY(tarn_table__receipts_void(table, 0, true));
+        return keep_anchor(table, 0, 0);
+    }
+    TARN_TRY(tarn_table__anchor(table, &anchor, &hash));
+    if (indexed == 0 || (indexed < range.earliest && anchor != 0))
         return void_again(op, table, range);
     TARN_TRY(find_anchor(op, table, range, indexed, &anchor, &hash));
-    TARN_TRY(keep_anchor(table, anchor < range.earliest ? 0 : anchor, hash));
+    if (anchor < range.earliest) {
+        TARN_TRY(tarn_table__receipts_doubt(table, range));
+        return keep_anchor(table, 0, 0);
+    }
+    TARN_TRY(keep_anchor(table, anchor, hash));
     return tarn_table__receipts_void(table, anchor + 1, true);
+}
+
+/* It is whole. While it was built others may have rolled back below the anchor, when nothing above was read yet. */
+static struct tarn_status *drop_anchor(struct tarn_op *op, struct tarn_table *table,
+                                       struct tarn_range range)
+{
+    int64_t anchor;
+    uint64_t hash;
+    bool stands;
+    TARN_TRY(tarn_table__anchor(table, &anchor, &hash));
+    if (anchor == 0)
+        return TARN_OK;
+    TARN_TRY(anchor_stands(op, table, range, &stands));
+    if (stands)
+        return keep_anchor(table, 0, 0);
+    TARN_TRY(tarn_table__index_clear(table, false)); /* its snapshots bring back their receipts */
+    return tarn_status_new(TARN_SNAPSHOT_EXPIRED,
+                           "table %s: snapshot %" PRId64 " is gone since it was read", table->name,
+                           anchor);
 }
 
 static struct tarn_status *rebuild(struct tarn_op *op, struct tarn_table *table,
@@ -377,8 +453,8 @@ static struct tarn_status *rebuild(struct tarn_op *op, struct tarn_table *table,
     tarn_table__pages_forget(table);
     pthread_mutex_unlock(&table->index_lock);
     for (int64_t id = range.earliest; id <= range.latest; id++)
-        TARN_TRY(index_next(op, table, id, id == range.earliest));
-    return TARN_OK;
+        TARN_TRY(index_next(op, table, id, id == range.earliest ? tarn_xxh64(json, 0) : 0));
+    return drop_anchor(op, table, range);
 }
 
 /* Is the snapshot that the index has reached still the one of that id in the folder? */
@@ -418,7 +494,7 @@ struct tarn_status *tarn_table__index_catch_up(struct tarn_op *op, struct tarn_t
         return rebuild(op, table, range, indexed);
     }
     for (int64_t id = indexed + 1; id <= range.latest; id++) {
-        struct tarn_status *s = index_next(op, table, id, false);
+        struct tarn_status *s = index_next(op, table, id, 0);
         if (tarn_status_reason(s) == TARN_MANIFEST_MALFORMED) {
             /* The index may be the one that is wrong: the folder decides. */
             tarn_log_status(op, TARN_WARN, "table.index_disagrees", s);
@@ -428,5 +504,5 @@ struct tarn_status *tarn_table__index_catch_up(struct tarn_op *op, struct tarn_t
             return s;
         tarn_metric_add(TARN_M_SNAPSHOTS_ADOPTED, NULL, 1);
     }
-    return TARN_OK;
+    return drop_anchor(op, table, range);
 }

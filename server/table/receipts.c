@@ -380,6 +380,13 @@ struct tarn_status *tarn_table__anchor(struct tarn_table *table, int64_t *id, ui
     return TARN_OK;
 }
 
+void tarn_table__anchor_remove(struct tarn_state_batch *batch, struct tarn_table *table)
+{
+    TARN_OWN(tarn_buf_drop) struct tarn_buf key = {0};
+    tagged_key(table, 'a', &key);
+    tarn_state_batch_remove(batch, table->env->state, TARN_FAMILY_RECEIPTS, tarn_buf_slice(&key));
+}
+
 /* --- asking --- */
 
 struct tarn_status *tarn_table__receipt_find(struct tarn_table *table, struct tarn_slice user,
@@ -468,14 +475,31 @@ static int64_t first_in_doubt(const struct tarn_table *table)
     return table->view == NULL ? 0 : table->view->view.earliest_id;
 }
 
+static struct tarn_status *raise_horizon(struct tarn_table *table, int64_t id)
+{
+    TARN_OWN(tarn_state_batch_drop) struct tarn_state_batch *batch = tarn_state_batch_new();
+    put_tagged(batch, table, 'z', TARN_MAX(id, (int64_t)1));
+    put_tagged(batch, table, 'g', TARN_MAX(id, (int64_t)1));
+    return tarn_state_write(table->env->state, batch, false);
+}
+
+struct tarn_status *tarn_table__receipts_doubt(struct tarn_table *table, struct tarn_range range)
+{
+    int64_t horizon, from = TARN_MIN(first_in_doubt(table), range.earliest);
+    TARN_TRY(tarn_table__horizon(table, &horizon));
+    if (from < range.earliest && horizon < range.earliest) /* first: what follows may be cut off */
+        TARN_TRY(raise_horizon(table, range.earliest));
+    return tarn_table__receipts_void(table, from, false);
+}
+
 struct tarn_status *tarn_table__horizon_rise(struct tarn_table *table, struct tarn_range range)
 {
-    int64_t horizon, indexed;
+    int64_t horizon, indexed, anchor;
     uint64_t hash;
     TARN_TRY(tarn_table__horizon(table, &horizon));
     TARN_TRY(tarn_table__indexed_id(table, &indexed, &hash));
-    if (indexed == 0) /* it is being built anew */
-        TARN_TRY(tarn_table__anchor(table, &indexed, &hash));
+    TARN_TRY(tarn_table__anchor(table, &anchor, &hash));
+    indexed = TARN_MAX(indexed, anchor); /* where it is being built anew */
     bool unknown = horizon == INT64_MAX;
     /* The snapshot that was indexed last has expired: others have committed past it, and nobody knows who, nor on what. */
     bool gap = range.earliest > TARN_MAX(indexed, (int64_t)1) && range.earliest > horizon;
@@ -483,10 +507,7 @@ struct tarn_status *tarn_table__horizon_rise(struct tarn_table *table, struct ta
         return TARN_OK;
     if (!unknown)
         TARN_TRY(tarn_table__receipts_void(table, first_in_doubt(table), false));
-    TARN_OWN(tarn_state_batch_drop) struct tarn_state_batch *batch = tarn_state_batch_new();
-    put_tagged(batch, table, 'z', TARN_MAX(range.earliest, (int64_t)1));
-    put_tagged(batch, table, 'g', TARN_MAX(range.earliest, (int64_t)1));
-    return tarn_state_write(table->env->state, batch, false);
+    return raise_horizon(table, range.earliest);
 }
 
 struct tarn_status *tarn_table__may_lie_below(struct tarn_table *table,

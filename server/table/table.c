@@ -285,60 +285,134 @@ static bool is_missing(const struct tarn_status *s)
            reason == TARN_OBJECT_NOT_FOUND;
 }
 
-/* The index follows the folder to *range. What others expire or roll back while it is read is no fault of the folder's. */
-static struct tarn_status *follow(struct tarn_op *op, struct tarn_table *table,
-                                  struct tarn_range *range)
+/* Do the snapshot's lists still exist? An expiry that stopped half way, or a put that came after others had used and
+ * expired its id, leaves one without. */
+static struct tarn_status *has_lists(struct tarn_op *op, struct tarn_table *table, int64_t id,
+                                     bool *out)
+{
+    struct tarn_snapshot snapshot;
+    struct tarn_slice json;
+    TARN_TRY(tarn_table__read_snapshot(op, table, id, op->arena, out, &json, &snapshot));
+    const struct tarn_slice lists[] = {snapshot.base_list, snapshot.delta_list};
+    for (size_t i = 0; i < TARN_COUNT_OF(lists) && *out; i++)
+        TARN_TRY(tarn_store_stat(
+            table->env->store, op,
+            tarn_table__key(op, table, "manifest/%.*s", TARN_SLICE_ARG(lists[i])), out, NULL));
+    return TARN_OK;
+}
+
+/* What the folder holds of history: the earliest is the first that can be read. What was looked at before isn't again. */
+static struct tarn_status *find_history(struct tarn_op *op, struct tarn_table *table,
+                                        struct tarn_range *range)
 {
     TARN_TRY(tarn_table__find_range(op, table, range));
+    int64_t known = table->view == NULL ? INT64_MAX : table->view->view.earliest_id;
+    bool readable = false;
+    while (range->earliest < TARN_MIN(range->latest, known) && !readable) {
+        TARN_TRY(has_lists(op, table, range->earliest, &readable));
+        range->earliest += !readable;
+    }
+    return TARN_OK;
+}
+
+/* The index follows the folder to *range, and the head is the snapshot whose bytes were indexed last: another may have its id
+ * by the time the head is read. */
+static struct tarn_status *reach(struct tarn_op *op, struct tarn_table *table,
+                                 struct tarn_range range, struct tarn_head **out)
+{
+    int64_t indexed;
+    uint64_t hash = 0;
+    bool found;
+    TARN_TRY(tarn_table__horizon_rise(table, range));
+    TARN_TRY(tarn_table__index_catch_up(op, table, range));
+    TARN_OWN(tarn_head_drop) struct tarn_head *head = NULL;
+    TARN_TRY(tarn_table__load_head(op, table, range.latest, &found, &head));
+    if (found)
+        TARN_TRY(tarn_table__indexed_id(table, &indexed, &hash));
+    if (!found || (head->id != 0 && (indexed != head->id || hash != tarn_xxh64(head->json, 0))))
+        return tarn_status_new(TARN_SNAPSHOT_NOT_FOUND,
+                               "table %s: snapshot %" PRId64 " was rolled back while it was read",
+                               table->name, range.latest);
+    *out = tarn_move(head);
+    return TARN_OK;
+}
+
+/* The newest snapshot's bytes, hashed; 0: there is none. */
+static struct tarn_status *hash_newest(struct tarn_op *op, struct tarn_table *table, int64_t id,
+                                       uint64_t *out)
+{
+    TARN_OWN(tarn_head_drop) struct tarn_head *head = NULL;
+    bool found;
+    TARN_TRY(tarn_table__load_head(op, table, id, &found, &head));
+    *out = found && id != 0 ? tarn_xxh64(head->json, 0) : 0;
+    return TARN_OK;
+}
+
+/* What others expire or roll back while it is read is no fault of the folder's: then once more. */
+static struct tarn_status *follow(struct tarn_op *op, struct tarn_table *table,
+                                  struct tarn_range *range, struct tarn_head **head)
+{
+    TARN_TRY(find_history(op, table, range));
+    uint64_t hash;
+    TARN_TRY(hash_newest(op, table, range->latest, &hash));
     for (;;) {
         struct tarn_range now;
-        TARN_TRY(tarn_table__horizon_rise(table, *range));
-        struct tarn_status *s = tarn_table__index_catch_up(op, table, *range);
+        uint64_t hash_now;
+        struct tarn_status *s = reach(op, table, *range, head);
         if (!is_missing(s))
             return s;
-        struct tarn_status *unknown = tarn_table__find_range(op, table, &now);
+        struct tarn_status *unknown = find_history(op, table, &now);
+        if (unknown == TARN_OK)
+            unknown = hash_newest(op, table, now.latest, &hash_now);
         if (unknown != TARN_OK ||
-            (now.earliest == range->earliest && now.latest == range->latest)) {
+            (now.earliest == range->earliest && now.latest == range->latest && hash_now == hash)) {
             tarn_status_free(unknown);
             return s;
         }
         tarn_status_free(s);
         *range = now;
+        hash = hash_now;
         TARN_TRY(tarn_op_check(op));
     }
 }
 
-static struct tarn_status *learn(struct tarn_op *op, struct tarn_table *table)
+static struct tarn_status *learn_all(struct tarn_op *op, struct tarn_table *table, bool *news,
+                                     int64_t *latest)
 {
     struct tarn_range range;
     bool rewritten;
     int64_t begun_ms = tarn_clock_mono_ms(); /* it may take long, and others go on meanwhile */
     TARN_TRY(is_rewritten(op, table, &rewritten));
-    struct tarn_status *s = follow(op, table, &range);
-    if (s !=
-        TARN_OK) { /* the index may stand anywhere by now, also where the folder is what it was */
-        tarn_head_free(tarn_move(table->head));
-        return s;
-    }
+    TARN_OWN(tarn_head_drop) struct tarn_head *head = NULL;
+    TARN_TRY(follow(op, table, &range, &head));
     if (range.earliest > 1)
         TARN_TRY(tarn_table__index_forget_below(op, table, range.earliest));
-    bool found;
-    TARN_OWN(tarn_head_drop) struct tarn_head *head = NULL;
-    TARN_TRY(tarn_table__load_head(op, table, range.latest, &found, &head));
-    if (!found)
-        return tarn_status_new(TARN_SNAPSHOT_NOT_FOUND,
-                               "table %s: snapshot %" PRId64 " vanished while it was read",
-                               table->name, range.latest);
     struct tarn_head *old = table->head;
-    bool news = old == NULL || old->id != head->id || !tarn_slice_equal(old->json, head->json);
+    *news = old == NULL || old->id != head->id || !tarn_slice_equal(old->json, head->json);
+    *latest = range.latest;
     table->head = tarn_move(head);
     tarn_head_free(old);
     table->slot_filled |= table->view != NULL && table->head->id > table->opened_id;
     TARN_TRY(publish(op, table, range.earliest, begun_ms, rewritten ? SCHEMA_ANEW : SCHEMA_NEXT));
-    if (range.earliest > 1)
-        TARN_TRY(tarn_table__receipts_forget(table, range.earliest));
-    if (news && range.latest != 0 && table->env->committed != NULL)
-        table->env->committed(table->env->committed_arg, table, range.latest);
+    tarn_table__set_whole(table, true); /* the view is what it has */
+    return range.earliest > 1 ? tarn_table__receipts_forget(table, range.earliest) : TARN_OK;
+}
+
+static struct tarn_status *learn(struct tarn_op *op, struct tarn_table *table)
+{
+    bool news;
+    int64_t latest;
+    struct tarn_status *s = learn_all(op, table, &news, &latest);
+    if (s !=
+        TARN_OK) { /* index and view may stand anywhere by now: the next use looks at everything anew */
+        tarn_head_free(tarn_move(table->head));
+        pthread_mutex_lock(&table->lock);
+        table->looked_ms = INT64_MIN / 2;
+        pthread_mutex_unlock(&table->lock);
+        return s;
+    }
+    if (news && latest != 0 && table->env->committed != NULL)
+        table->env->committed(table->env->committed_arg, table, latest);
     return TARN_OK;
 }
 
@@ -364,9 +438,25 @@ struct look_job {
 bool tarn_table__looked_lately(struct tarn_table *table)
 {
     pthread_mutex_lock(&table->lock);
-    bool lately = tarn_clock_mono_ms() - table->looked_ms < table->env->foreign_check_ms;
+    bool lately = table->index_whole &&
+                  tarn_clock_mono_ms() - table->looked_ms < table->env->foreign_check_ms;
     pthread_mutex_unlock(&table->lock);
     return lately;
+}
+
+bool tarn_table__is_whole(struct tarn_table *table)
+{
+    pthread_mutex_lock(&table->lock);
+    bool whole = table->index_whole;
+    pthread_mutex_unlock(&table->lock);
+    return whole;
+}
+
+void tarn_table__set_whole(struct tarn_table *table, bool whole)
+{
+    pthread_mutex_lock(&table->lock);
+    table->index_whole = whole;
+    pthread_mutex_unlock(&table->lock);
 }
 
 static void run_look(void *arg)
