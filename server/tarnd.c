@@ -59,7 +59,8 @@ struct daemon {
     struct tarn_access *access;
     struct tarn_table_env env;
     struct tarn_catalog *catalog;
-    /* Made after the catalog, which notices commits. */
+    /* Made after the catalog, which notices commits; gone before it. Who tells them of a commit holds hooks_lock shared. */
+    pthread_rwlock_t hooks_lock;
     _Atomic(struct tarn_maintain *) maintain;
     _Atomic(struct tarn_subscriptions *) subscriptions;
     struct tarn_service service;
@@ -360,12 +361,14 @@ static struct tarn_status *open_store(struct daemon *d)
 static void on_committed(void *arg, struct tarn_table *table, int64_t snapshot_id TARN_UNUSED)
 {
     struct daemon *d = arg;
+    pthread_rwlock_rdlock(&d->hooks_lock);
     struct tarn_maintain *maintain = atomic_load(&d->maintain);
     struct tarn_subscriptions *subscriptions = atomic_load(&d->subscriptions);
     if (maintain != NULL)
         tarn_maintain_notice(maintain, table);
     if (subscriptions != NULL)
         tarn_subscriptions_notice(subscriptions, table);
+    pthread_rwlock_unlock(&d->hooks_lock);
 }
 
 static struct tarn_status *open_catalog(struct daemon *d)
@@ -583,6 +586,17 @@ static void drain(struct daemon *d)
     tarn_wire_server_drain(d->server, TARN_MAX(until - tarn_clock_mono_ms(), (int64_t)0));
 }
 
+/* Commits are answered before they are told of: some may still be telling when the doors are closed. */
+static void free_hooks(struct daemon *d)
+{
+    pthread_rwlock_wrlock(&d->hooks_lock);
+    struct tarn_subscriptions *subscriptions = atomic_exchange(&d->subscriptions, NULL);
+    struct tarn_maintain *maintain = atomic_exchange(&d->maintain, NULL);
+    pthread_rwlock_unlock(&d->hooks_lock);
+    tarn_subscriptions_free(subscriptions);
+    tarn_maintain_free(maintain);
+}
+
 static void take_down(struct daemon *d)
 {
     tarn_supervisor_stop(d->supervisor, 0);
@@ -591,8 +605,7 @@ static void take_down(struct daemon *d)
     tarn_rpc_free(d->rpc);
     tarn_supervisor_free(d->supervisor);
     tarn_intents_free(d->service.intents);
-    tarn_subscriptions_free(atomic_exchange(&d->subscriptions, NULL));
-    tarn_maintain_free(atomic_exchange(&d->maintain, NULL));
+    free_hooks(d);
     tarn_catalog_close(d->catalog);
     tarn_answers_free(d->service.answers);
     if (d->exec != NULL)
@@ -668,9 +681,11 @@ int main(int argc, char **argv)
     if (code < 0) {
         tarn_signals_block(); /* before any thread */
         pthread_mutex_init(&d.reload_lock, NULL);
+        pthread_rwlock_init(&d.hooks_lock, NULL);
         d.conf = tarn_conf_new();
         code = configure_and_run(&d);
         tarn_conf_free(d.conf);
+        pthread_rwlock_destroy(&d.hooks_lock);
         pthread_mutex_destroy(&d.reload_lock);
     }
     free(d.arguments.sets);

@@ -208,15 +208,25 @@ static struct tarn_status *check_range(struct tarn_op *op, struct tarn_table *ta
                                to);
     if (to - from > SNAPSHOTS_MAX)
         return tarn_status_new(TARN_TOO_LARGE, "changes of more than %d snapshots", SNAPSHOTS_MAX);
-    struct tarn_snapshot first;
+    /* Is the first of them there, or why not: expired, or undone since the caller heard of it. */
+    const struct tarn_position first = {.snapshot_id = from + 1};
+    return tarn_service__check_position(op, table, &first);
+}
+
+/* Changes come from the table's index. Where it has the last snapshot as the folder does, it has what led there, too:
+ * asked before and behind. */
+static struct tarn_status *check_history(struct tarn_op *op, struct tarn_table *table, int64_t to)
+{
+    struct tarn_snapshot snapshot;
     uint64_t identity;
-    bool found;
-    TARN_TRY(tarn_table_find_snapshot(op, table, from + 1, &found, &first, &identity));
-    if (found)
+    bool same;
+    TARN_TRY(tarn_table_find_snapshot(op, table, to, &same, &snapshot, &identity));
+    if (same)
+        TARN_TRY(tarn_table_is_indexed(table, to, identity, &same));
+    if (same)
         return TARN_OK;
-    return tarn_service__reset(op, table, TARN_SNAPSHOT_EXPIRED,
-                               "snapshot %" PRId64 " of table %s has expired", from + 1,
-                               tarn_table_name(table));
+    return tarn_status_new(TARN_BUSY, "others are rewriting the history of table %s",
+                           tarn_table_name(table));
 }
 
 struct tarn_status *tarn_service_changes_begin(struct tarn_op *op, struct tarn_service *service,
@@ -233,8 +243,11 @@ struct tarn_status *tarn_service_changes_begin(struct tarn_op *op, struct tarn_s
     TARN_TRY(tarn_table_look(op, table, &view));
     TARN_TRY(tarn_table_snapshot(op, table, version, &found, &last));
     *out = (struct tarn_scan){.changes = true, .snapshot_id = found ? last.id : 0};
-    if (found && from != last.id) /* else nothing changed since */
+    bool changed = found && from != last.id;
+    if (changed) {
         TARN_TRY(check_range(op, table, from, last.id));
+        TARN_TRY(check_history(op, table, last.id));
+    }
     struct tarn_topic_spec spec = {
         .changes = true, .how = how, .where = tarn_arena_str(op->arena, where)};
     if (view->schema.primary_key_count >
@@ -247,6 +260,8 @@ struct tarn_status *tarn_service_changes_begin(struct tarn_op *op, struct tarn_s
     }
     for (int64_t id = from + 1; found && how != TARN_CHANGES_DIFF && id <= last.id; id++)
         TARN_TRY(gather_snapshot(op, table, &spec, id, &g));
+    if (changed)
+        TARN_TRY(check_history(op, table, last.id));
     out->split_count = g.count;
     out->splits = tarn_arena_calloc(op->arena, g.count + 1, sizeof *out->splits);
     if (g.count > 0)

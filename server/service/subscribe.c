@@ -6,24 +6,23 @@
 
 static void add_earliest(struct tarn_op *op, struct tarn_table *table, struct tarn_status *status)
 {
-    TARN_OWN(tarn_table_view_drop) const struct tarn_table_view *view = NULL;
     TARN_OWN(tarn_buf_drop) struct tarn_buf token = {0};
     TARN_OWN(tarn_buf_drop) struct tarn_buf hex = {0};
     struct tarn_position position = {0};
     struct tarn_snapshot snapshot;
+    int64_t latest;
     bool found = false;
     char number[24];
 
-    struct tarn_status *s = tarn_table_look(op, table, &view);
+    struct tarn_status *s = tarn_table_find_ids(op, table, &position.snapshot_id, &latest);
     if (s == TARN_OK)
-        s = tarn_table_find_snapshot(op, table, view->earliest_id, &found, &snapshot,
+        s = tarn_table_find_snapshot(op, table, position.snapshot_id, &found, &snapshot,
                                      &position.identity);
-    if (s != TARN_OK || (!found && view->has_snapshot)) { /* the status says enough by itself */
+    if (s != TARN_OK || (!found && latest != 0)) { /* the status says enough by itself */
         tarn_status_free(s);
         return;
     }
-    position.snapshot_id = view->has_snapshot ? view->earliest_id : 0;
-    position.behind = !view->has_snapshot;
+    position.behind = latest == 0;
     snprintf(position.uuid, sizeof position.uuid, "%s", tarn_table_uuid(table));
     tarn_service__token_encode(&position, &token);
     tarn_hex_encode(tarn_buf_slice(&token), &hex);
@@ -67,26 +66,41 @@ static struct tarn_status *rolled_back(struct tarn_op *op, struct tarn_table *ta
                                tarn_table_name(table));
 }
 
+/* Its snapshot isn't there. What the folder holds says why; others may change it in between. *again: they did. */
+static struct tarn_status *check_missing(struct tarn_op *op, struct tarn_table *table,
+                                         const struct tarn_position *p, bool *again)
+{
+    int64_t earliest, latest, next = p->snapshot_id + p->behind;
+    TARN_TRY(tarn_table_find_ids(op, table, &earliest, &latest));
+    *again = false;
+    if (earliest > next)
+        return expired(op, table, next);
+    if (p->snapshot_id == 0 || (p->behind && earliest == next))
+        return TARN_OK; /* it is gone, but nothing is missing */
+    /* Snapshots expire from the earliest on: what is missing above it was undone. */
+    *again = earliest == p->snapshot_id;
+    return *again ? TARN_OK : rolled_back(op, table, p->snapshot_id);
+}
+
+/* Of the folder as it is now, not as it was when the table was looked at: between two looks others roll back and expire,
+ * and go on. */
 struct tarn_status *tarn_service__check_position(struct tarn_op *op, struct tarn_table *table,
                                                  const struct tarn_position *p)
 {
-    TARN_OWN(tarn_table_view_drop) const struct tarn_table_view *view = NULL;
-    struct tarn_snapshot snapshot;
-    uint64_t identity;
-    bool found;
-    TARN_TRY(tarn_table_look(op, table, &view));
-    if (p->snapshot_id > (view->has_snapshot ? view->snapshot.id : 0))
-        return rolled_back(op, table, p->snapshot_id);
-    TARN_TRY(tarn_table_find_snapshot(op, table, p->snapshot_id, &found, &snapshot, &identity));
-    if (found && p->identity != 0 && identity != p->identity)
-        return rolled_back(op, table, p->snapshot_id);
-    if (found)
-        return TARN_OK;
-    /* It is gone, but nothing is missing where the next one is the earliest. */
-    int64_t next = p->snapshot_id + p->behind;
-    if (next >= view->earliest_id && (p->behind || p->snapshot_id == 0))
-        return TARN_OK;
-    return expired(op, table, next);
+    bool again = true;
+    while (again) {
+        struct tarn_snapshot snapshot;
+        uint64_t identity;
+        bool found;
+        TARN_TRY(tarn_op_check(op));
+        TARN_TRY(tarn_table_find_snapshot(op, table, p->snapshot_id, &found, &snapshot, &identity));
+        if (found && p->identity != 0 && identity != p->identity)
+            return rolled_back(op, table, p->snapshot_id);
+        if (found)
+            return TARN_OK;
+        TARN_TRY(check_missing(op, table, p, &again));
+    }
+    return TARN_OK;
 }
 
 /* --- where to begin --- */
@@ -109,7 +123,9 @@ static struct tarn_status *start_behind(struct tarn_op *op, struct start *start,
     bool found;
     start->at.snapshot_id = id;
     start->at.behind = true;
-    return tarn_table_find_snapshot(op, start->table, id, &found, &snapshot, &start->at.identity);
+    TARN_TRY(
+        tarn_table_find_snapshot(op, start->table, id, &found, &snapshot, &start->at.identity));
+    return found ? TARN_OK : tarn_service__check_position(op, start->table, &start->at);
 }
 
 static struct tarn_status *start_at(struct tarn_op *op, struct start *start, int64_t id)
@@ -122,13 +138,12 @@ static struct tarn_status *start_at(struct tarn_op *op, struct start *start, int
         return tarn_status_new(TARN_SNAPSHOT_NOT_FOUND,
                                "table %s has no snapshot %" PRId64 "; the latest is %" PRId64,
                                tarn_table_name(start->table), id, start->latest);
-    start->at.snapshot_id = id;
-    if (id >= start->earliest)
-        TARN_TRY(
-            tarn_table_find_snapshot(op, start->table, id, &found, &snapshot, &start->at.identity));
-    if (id < start->earliest || !found)
+    if (id < start->earliest)
         return expired(op, start->table, id);
-    return TARN_OK;
+    start->at.snapshot_id = id;
+    TARN_TRY(
+        tarn_table_find_snapshot(op, start->table, id, &found, &snapshot, &start->at.identity));
+    return found ? TARN_OK : tarn_service__check_position(op, start->table, &start->at);
 }
 
 static struct tarn_status *start_at_time(struct tarn_op *op, struct start *start, int64_t time_ms)
@@ -219,11 +234,36 @@ static struct tarn_status *take_whole(struct tarn_op *op, struct start *start,
 {
     if (!request->full_first || request->from == TARN_FROM_TOKEN || start->latest == 0)
         return TARN_OK;
-    if (start->at.behind && start->at.identity == 0)
-        return expired(op, start->table, start->at.snapshot_id);
     start->at.behind = false;
     start->at.whole = true;
-    return TARN_OK;
+    return start->at.identity != 0 ? TARN_OK
+                                   : tarn_service__check_position(op, start->table, &start->at);
+}
+
+static struct tarn_status *find_first(struct tarn_op *op, struct tarn_service *service,
+                                      struct start *start,
+                                      const struct tarn_subscribe_request *request,
+                                      const struct tarn_topic_spec *spec)
+{
+    TARN_TRY(find_start(op, service, start, request, spec));
+    return take_whole(op, start, request);
+}
+
+/* The last look may be old: nobody is refused by it. */
+static struct tarn_status *find_start_now(struct tarn_op *op, struct tarn_service *service,
+                                          struct start *start,
+                                          const struct tarn_subscribe_request *request,
+                                          const struct tarn_topic_spec *spec)
+{
+    struct tarn_status *s = find_first(op, service, start, request, spec);
+    enum tarn_reason reason = tarn_status_reason(s);
+    if (reason != TARN_SNAPSHOT_EXPIRED && reason != TARN_SNAPSHOT_NOT_FOUND &&
+        reason != TARN_SNAPSHOT_ROLLED_BACK)
+        return s;
+    tarn_status_free(s);
+    start->at = (struct tarn_position){0};
+    TARN_TRY(tarn_table_find_ids(op, start->table, &start->earliest, &start->latest));
+    return find_first(op, service, start, request, spec);
 }
 
 /* --- what a snapshot changed --- */
@@ -366,8 +406,7 @@ struct tarn_status *tarn_service_subscribe(struct tarn_op *op, struct tarn_servi
     start.latest = start.view->has_snapshot ? start.view->snapshot.id : 0;
     start.earliest = start.view->has_snapshot ? start.view->earliest_id : 0;
     TARN_TRY(check_where(op, start.view, spec.where));
-    TARN_TRY(find_start(op, service, &start, request, &spec));
-    TARN_TRY(take_whole(op, &start, request));
+    TARN_TRY(find_start_now(op, service, &start, request, &spec));
     if (keeps)
         TARN_TRY(
             tarn_table_set_consumer(op, table, request->keep_consumer,

@@ -35,7 +35,7 @@ struct maker {
     struct tarn_entry *entry;
     size_t capacity;
     struct tarn_snapshot snapshot;
-    bool whole;
+    bool whole, differs;
 };
 
 static struct tarn_status *add_event(struct tarn_op *op, struct maker *m,
@@ -84,9 +84,8 @@ static struct tarn_status *add_splits(struct tarn_op *op, struct maker *m)
 {
     struct tarn_plan plan;
     const char **paths;
-    bool differs;
     TARN_TRY(tarn_service__plan_event(op, m->table, m->spec, m->entry->snapshot_id, m->whole, &plan,
-                                      &paths, &differs));
+                                      &paths, &m->differs));
     size_t begin = 0;
     do {
         size_t end = begin, files = 0;
@@ -95,50 +94,121 @@ static struct tarn_status *add_splits(struct tarn_op *op, struct maker *m)
             files += plan.splits[end].file_count + plan.splits[end].before_count;
             end++;
         }
-        TARN_TRY(add_event(op, m, plan.splits + begin, paths + begin, end - begin, differs,
+        TARN_TRY(add_event(op, m, plan.splits + begin, paths + begin, end - begin, m->differs,
                            end == plan.split_count));
         begin = end;
     } while (begin < plan.split_count);
     return TARN_OK;
 }
 
-/* Is it still the snapshot that was looked at before the plan? */
-static struct tarn_status *check_same(struct tarn_op *op, const struct maker *m)
+static bool is_gone(const struct tarn_status *s)
 {
+    enum tarn_reason reason = tarn_status_reason(s);
+    return reason == TARN_SNAPSHOT_EXPIRED || reason == TARN_SNAPSHOT_NOT_FOUND ||
+           reason == TARN_SNAPSHOT_ROLLED_BACK || reason == TARN_OBJECT_NOT_FOUND;
+}
+
+/* A difference needs what was before, too. */
+static struct tarn_status *check_before(struct tarn_op *op, const struct maker *m)
+{
+    struct tarn_snapshot snapshot;
+    uint64_t identity;
+    int64_t before = m->entry->snapshot_id - 1;
+    bool found;
+    if (!m->differs || before == 0)
+        return TARN_OK;
+    TARN_TRY(tarn_table_find_snapshot(op, m->table, before, &found, &snapshot, &identity));
+    if (found)
+        return TARN_OK;
+    return tarn_service__reset(op, m->table, TARN_SNAPSHOT_EXPIRED,
+                               "snapshot %" PRId64 " of table %s has expired", before,
+                               tarn_table_name(m->table));
+}
+
+/* Are both the snapshot and, for a difference, the one before the same in the folder and in the table's index? */
+static struct tarn_status *check_same(struct tarn_op *op, const struct maker *m, bool *same)
+{
+    const struct tarn_entry *entry = m->entry;
     struct tarn_snapshot again;
     uint64_t identity;
     bool found;
-    TARN_TRY(
-        tarn_table_find_snapshot(op, m->table, m->entry->snapshot_id, &found, &again, &identity));
-    if (found && identity == m->entry->identity)
+    TARN_TRY(tarn_table_is_indexed(m->table, entry->snapshot_id, entry->identity, same));
+    if (*same && m->differs && entry->snapshot_id > 1)
+        TARN_TRY(
+            tarn_table_is_indexed(m->table, entry->snapshot_id - 1, entry->parent_identity, same));
+    if (!*same)
         return TARN_OK;
-    return tarn_service__reset(op, m->table, TARN_SNAPSHOT_ROLLED_BACK,
-                               "snapshot %" PRId64 " of table %s was undone while it was planned",
-                               m->entry->snapshot_id, tarn_table_name(m->table));
+    TARN_TRY(tarn_table_find_snapshot(op, m->table, entry->snapshot_id, &found, &again, &identity));
+    *same = found && identity == entry->identity;
+    return TARN_OK;
 }
 
+/* Its events. *made false: others were at work meanwhile, or the table's last look is older than the snapshot. */
+static struct tarn_status *make_events(struct tarn_op *op, struct maker *m, bool *made)
+{
+    TARN_OWN(tarn_table_view_drop) const struct tarn_table_view *view = NULL;
+    *made = true;
+    if (!m->spec->changes)
+        return add_event(op, m, NULL, NULL, 0, false, true);
+    TARN_TRY(tarn_table_look(op, m->table, &view));
+    m->differs = m->spec->how == TARN_CHANGES_DIFF && !m->whole;
+    TARN_TRY(check_same(op, m, made));
+    if (!*made)
+        return check_before(op, m);
+    struct tarn_status *s = add_splits(op, m);
+    if (s != TARN_OK && !is_gone(s))
+        return s;
+    struct tarn_status *unknown = check_same(op, m, made);
+    if (unknown != TARN_OK) {
+        tarn_status_free(s);
+        return unknown;
+    }
+    /* What it names is damaged, if it stands: that doesn't pass. */
+    if (*made && tarn_status_reason(s) == TARN_OBJECT_NOT_FOUND)
+        return s;
+    *made = *made && s == TARN_OK;
+    tarn_status_free(s);
+    return *made ? TARN_OK : check_before(op, m);
+}
+
+/* In this order: what is after `last` is read while `last` is there, before and behind, so it was put upon it. */
 struct tarn_status *tarn_service__entry_make(struct tarn_op *op, struct tarn_table *table,
                                              const struct tarn_topic_spec *spec,
-                                             int64_t snapshot_id, bool whole,
-                                             struct tarn_entry **out)
+                                             const struct tarn_position *last, uint64_t identity,
+                                             bool whole, struct tarn_entry **out)
 {
     TARN_OWN(tarn_service__entry_drop) struct tarn_entry *entry = tarn_calloc(1, sizeof *entry);
     struct maker m = {.table = table, .spec = spec, .entry = entry, .whole = whole};
-    bool found;
+    struct tarn_position parent = *last, self = *last;
+    struct tarn_status *s = TARN_OK;
+    bool found, made = false;
     *out = NULL;
     atomic_init(&entry->ref_count, 1);
-    entry->snapshot_id = snapshot_id;
     entry->door = spec->door;
-    TARN_TRY(
-        tarn_table_find_snapshot(op, table, snapshot_id, &found, &m.snapshot, &entry->identity));
-    if (!found)
-        return TARN_OK;
-    if (spec->changes) {
-        TARN_TRY(add_splits(op, &m));
-        TARN_TRY(check_same(op, &m));
-    } else {
-        TARN_TRY(add_event(op, &m, NULL, NULL, 0, false, true));
+    entry->snapshot_id = last->snapshot_id + 1;
+    if (parent.identity == 0) /* it was gone, or the stream begins here */
+        TARN_TRY(tarn_table_find_snapshot(op, table, parent.snapshot_id, &found, &m.snapshot,
+                                          &parent.identity));
+    TARN_TRY(tarn_table_find_snapshot(op, table, entry->snapshot_id, &found, &m.snapshot,
+                                      &entry->identity));
+    if (identity != 0 && (!found || entry->identity != identity)) {
+        self.snapshot_id = entry->snapshot_id;
+        self.identity = identity;
+        self.behind = false;
+        return tarn_service__check_position(op, table, &self);
     }
-    *out = tarn_move(entry);
+    entry->parent_identity = parent.identity;
+    if (found)
+        s = make_events(op, &m, &made);
+    if (s != TARN_OK && !is_gone(s))
+        return s;
+    struct tarn_status *ended = tarn_service__check_position(op, table, &parent);
+    if (ended != TARN_OK) { /* it says more */
+        tarn_status_free(s);
+        return ended;
+    }
+    TARN_TRY(s);
+    if (made)
+        *out = tarn_move(entry);
     return TARN_OK;
 }

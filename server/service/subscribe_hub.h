@@ -87,6 +87,7 @@ struct tarn_subscriber {
     uint32_t next_part;
     bool whole;                /* the next entry is of the snapshot as a whole */
     struct tarn_position last; /* what was told to its end */
+    uint64_t first_identity;   /* which one begins, where one was begun with; 0: any */
     struct tarn_entry *entry;  /* what is being told; NULL: none */
     bool started, writing, ending, stalled;
     uint64_t verify, verified; /* differ: history may have changed below it */
@@ -112,8 +113,9 @@ void tarn_service__subscriber_write(struct tarn_subscriber *sub, const void *eve
 void tarn_service__run_catch_up(struct tarn_subscribe_work *work);
 
 /* --- topics.c --- */
+/* What comes after `last` and stands on it; identity as in entry_make. Borrowed, or NULL. */
 struct tarn_entry *tarn_service__ring_find(const struct tarn_topic *topic,
-                                           int64_t id); /* borrowed, or NULL */
+                                           const struct tarn_position *last, uint64_t identity);
 void tarn_service__ring_clear(struct tarn_topic *topic);
 void tarn_service__topics_load(struct tarn_watched *watched); /* with the lock held */
 void tarn_service__topic_end(struct tarn_topic *topic, struct tarn_status *consumed);

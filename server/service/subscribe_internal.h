@@ -49,7 +49,7 @@ TARN_MUST struct tarn_status *tarn_service__plan_difference(struct tarn_op *op,
                                                             int64_t to, struct tarn_slice where,
                                                             struct tarn_plan *out);
 uint64_t tarn_service__topic_filter(const struct tarn_topic_spec *spec);
-/* Does the stream go on at `position`? Why not, if not. latest: of the table, now. */
+/* Does the stream go on at `position`? Why not, if not. As the folder is now. */
 TARN_MUST struct tarn_status *tarn_service__check_position(struct tarn_op *op,
                                                            struct tarn_table *table,
                                                            const struct tarn_position *position);
@@ -59,14 +59,18 @@ struct tarn_entry {
     atomic_int ref_count;
     int64_t snapshot_id;
     uint64_t identity;
+    uint64_t parent_identity; /* of the snapshot that it follows; 0: not known, it is gone */
     const struct tarn_subscribe_door *door;
     void **events; /* encoded */
     size_t count, size_bytes;
 };
-/* *out NULL: the snapshot isn't there. */
+/* The snapshot that comes after `last`, which must still be what it was: who was told of it may be told of this one.
+ * identity: which snapshot of that id, where one was begun with; 0: any. *out NULL: it isn't there (yet), or others
+ * were at work in the folder while it was made; nothing is missing. */
 TARN_MUST struct tarn_status *tarn_service__entry_make(struct tarn_op *op, struct tarn_table *table,
                                                        const struct tarn_topic_spec *spec,
-                                                       int64_t snapshot_id, bool whole,
+                                                       const struct tarn_position *last,
+                                                       uint64_t identity, bool whole,
                                                        struct tarn_entry **out);
 struct tarn_entry *tarn_service__entry_ref(struct tarn_entry *entry);
 void tarn_service__entry_unref(struct tarn_entry *entry);

@@ -44,7 +44,7 @@ const void *tarn_service__subscriber_proceed(struct tarn_subscriber *sub)
         return NULL;
     bool suspect = sub->verify != sub->verified;
     if (sub->entry == NULL && !suspect && !sub->whole) {
-        struct tarn_entry *entry = tarn_service__ring_find(topic, sub->next_id);
+        struct tarn_entry *entry = tarn_service__ring_find(topic, &sub->last, sub->first_identity);
         if (entry != NULL)
             sub->entry = tarn_service__entry_ref(entry);
     }
@@ -103,6 +103,7 @@ void tarn_subscriber_written(struct tarn_subscriber *sub)
         sub->last.identity = done->identity;
         sub->next_id = done->snapshot_id + 1;
         sub->next_part = 0;
+        sub->first_identity = 0;
         sub->whole = false;
     }
     const void *event = tarn_service__subscriber_proceed(sub);
@@ -124,26 +125,6 @@ void tarn_subscriber_ended(struct tarn_subscriber *consumed)
 
 /* --- a subscriber that is behind makes its own entry --- */
 
-static struct tarn_status *next_entry(struct tarn_op *op, struct tarn_subscriber *sub,
-                                      struct tarn_position *last, int64_t next_id, bool whole,
-                                      bool suspect, struct tarn_entry **out)
-{
-    struct tarn_topic *topic = sub->topic;
-    struct tarn_table *table = topic->watched->table;
-    TARN_OWN(tarn_table_view_drop) const struct tarn_table_view *view = NULL;
-    if (suspect)
-        TARN_TRY(tarn_service__check_position(op, table, last));
-    TARN_TRY(tarn_service__entry_make(op, table, &topic->spec, next_id, whole, out));
-    if (*out != NULL)
-        return TARN_OK;
-    TARN_TRY(tarn_table_look(op, table, &view));
-    if (!view->has_snapshot || next_id > view->snapshot.id)
-        return TARN_OK; /* it is still to come */
-    return tarn_service__reset(op, table, TARN_SNAPSHOT_EXPIRED,
-                               "snapshot %" PRId64 " of table %s has expired", next_id,
-                               tarn_table_name(table));
-}
-
 void tarn_service__run_catch_up(struct tarn_subscribe_work *work)
 {
     struct tarn_subscriber *sub = TARN_CONTAINER_OF(work, struct tarn_subscriber, catch_up);
@@ -156,11 +137,12 @@ void tarn_service__run_catch_up(struct tarn_subscribe_work *work)
     pthread_mutex_lock(&watched->lock);
     struct tarn_position last = sub->last;
     int64_t next_id = sub->next_id;
-    uint64_t verify = sub->verify;
-    bool whole = sub->whole, suspect = sub->verified != verify, ending = sub->ending;
+    uint64_t verify = sub->verify, identity = sub->first_identity;
+    bool whole = sub->whole, ending = sub->ending;
     pthread_mutex_unlock(&watched->lock);
     if (!ending)
-        s = next_entry(&op, sub, &last, next_id, whole, suspect, &entry);
+        s = tarn_service__entry_make(&op, watched->table, &sub->topic->spec, &last, identity, whole,
+                                     &entry);
 
     pthread_mutex_lock(&watched->lock);
     work->queued = false;
@@ -168,10 +150,11 @@ void tarn_service__run_catch_up(struct tarn_subscribe_work *work)
         sub->verified = verify;
         sub->entry = entry;
     }
-    /* What may pass is tried again in the next tick, as is a snapshot that a loader saw and nobody sees now. */
+    /* What may pass is tried again in the next tick, as is a snapshot that a loader saw and nobody sees now, or that
+     * no loader makes. */
     bool stalled = tarn_service__work_passes(s);
-    sub->stalled =
-        stalled || (s == TARN_OK && entry == NULL && !ending && next_id <= sub->topic->newest_id);
+    sub->stalled = stalled || (s == TARN_OK && entry == NULL && !ending &&
+                               (next_id <= sub->topic->newest_id || whole || identity != 0));
     const void *event = s == TARN_OK ? tarn_service__subscriber_proceed(sub) : NULL;
     pthread_mutex_unlock(&watched->lock);
     tarn_service__subscriber_write(sub, event);

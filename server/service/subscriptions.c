@@ -383,6 +383,7 @@ struct tarn_status *tarn_service__subscriber_add(struct tarn_op *op, struct tarn
     if (!position->behind) { /* nothing of it counts as told: what is before it does */
         sub->last.snapshot_id = position->snapshot_id - 1;
         sub->last.identity = 0;
+        sub->first_identity = position->identity;
         sub->next_part = position->next_part;
         sub->whole = position->whole;
     }

@@ -7,12 +7,17 @@
 
 /* --- the ring --- */
 
-struct tarn_entry *tarn_service__ring_find(const struct tarn_topic *topic, int64_t id)
+struct tarn_entry *tarn_service__ring_find(const struct tarn_topic *topic,
+                                           const struct tarn_position *last, uint64_t identity)
 {
-    int64_t first = topic->newest_id - (int64_t)topic->ring_count + 1;
+    int64_t first = topic->newest_id - (int64_t)topic->ring_count + 1, id = last->snapshot_id + 1;
     if (topic->ring_count == 0 || id < first || id > topic->newest_id)
         return NULL;
-    return topic->ring[id - first];
+    struct tarn_entry *entry = topic->ring[id - first];
+    /* It may stand on another one of that id: the ring is of before a roll-back, or what was told last is. */
+    if (last->identity != 0 && entry->parent_identity != last->identity)
+        return NULL;
+    return identity == 0 || identity == entry->identity ? entry : NULL;
 }
 
 void tarn_service__ring_clear(struct tarn_topic *topic)
@@ -89,13 +94,33 @@ static void begin_anew(struct tarn_topic *topic, int64_t latest_id, uint64_t ide
     pthread_mutex_unlock(&topic->watched->lock);
 }
 
+/* One more entry, upon the newest. *anew: history isn't what the topic knew. *made false: nothing yet. */
+static struct tarn_status *load_next(struct tarn_op *op, struct tarn_topic *topic, bool *made,
+                                     bool *anew)
+{
+    struct tarn_entry *entry = NULL;
+    /* Only this loader changes newest: it may be read without the lock. */
+    const struct tarn_position last = {
+        .snapshot_id = topic->newest_id, .identity = topic->newest_identity, .behind = true};
+    struct tarn_status *s =
+        tarn_service__entry_make(op, topic->watched->table, &topic->spec, &last, 0, false, &entry);
+    enum tarn_reason reason = tarn_status_reason(s);
+    *anew = reason == TARN_SNAPSHOT_ROLLED_BACK || reason == TARN_SNAPSHOT_EXPIRED;
+    *made = entry != NULL;
+    if (*made)
+        fan_out(topic, entry);
+    if (*anew)
+        tarn_status_drop(&s);
+    return s;
+}
+
 static struct tarn_status *load(struct tarn_op *op, struct tarn_topic *topic)
 {
     struct tarn_watched *watched = topic->watched;
     TARN_OWN(tarn_table_view_drop) const struct tarn_table_view *view = NULL;
     struct tarn_snapshot snapshot;
     uint64_t identity = 0;
-    bool found = false;
+    bool found = false, made = true;
 
     pthread_mutex_lock(&watched->lock);
     uint64_t news = watched->news;
@@ -104,24 +129,12 @@ static struct tarn_status *load(struct tarn_op *op, struct tarn_topic *topic)
     int64_t latest = view->has_snapshot ? view->snapshot.id : 0;
     if (latest == topic->newest_id && news == topic->seen_news)
         return TARN_OK;
-    /* Only this loader changes newest: it may be read without the lock. */
     if (topic->newest_id > 0)
         TARN_TRY(tarn_table_find_snapshot(op, watched->table, topic->newest_id, &found, &snapshot,
                                           &identity));
     bool anew = topic->newest_id > latest || (found && identity != topic->newest_identity);
-    while (!anew && topic->newest_id < latest) {
-        struct tarn_entry *entry;
-        struct tarn_status *s = tarn_service__entry_make(op, watched->table, &topic->spec,
-                                                         topic->newest_id + 1, false, &entry);
-        anew = (s == TARN_OK && entry == NULL) ||
-               tarn_status_reason(s) == TARN_SNAPSHOT_ROLLED_BACK ||
-               tarn_status_reason(s) == TARN_SNAPSHOT_EXPIRED;
-        if (anew)
-            tarn_status_drop(&s);
-        TARN_TRY(s);
-        if (!anew)
-            fan_out(topic, entry);
-    }
+    while (!anew && made && topic->newest_id < latest)
+        TARN_TRY(load_next(op, topic, &made, &anew));
     if (anew) {
         identity = 0;
         TARN_TRY(

@@ -1,8 +1,15 @@
 #include "table/watch.h"
 
+#include "table/index.h"
 #include "table/internal.h"
 
 /* Snapshots by id and by time, for those that read them one after the other. */
+
+static uint64_t identity_of(struct tarn_slice json)
+{
+    uint64_t identity = tarn_xxh64(json, 0);
+    return identity + (identity == 0);
+}
 
 struct tarn_status *tarn_table_find_snapshot(struct tarn_op *op, struct tarn_table *table,
                                              int64_t id, bool *found, struct tarn_snapshot *out,
@@ -15,10 +22,30 @@ struct tarn_status *tarn_table_find_snapshot(struct tarn_op *op, struct tarn_tab
     if (id <= 0)
         return TARN_OK;
     TARN_TRY(tarn_table__read_snapshot(op, table, id, op->arena, found, &json, out));
-    if (*found) {
-        *identity = tarn_xxh64(json, 0);
-        *identity += *identity == 0;
-    }
+    if (*found)
+        *identity = identity_of(json);
+    return TARN_OK;
+}
+
+struct tarn_status *tarn_table_is_indexed(struct tarn_table *table, int64_t id, uint64_t identity,
+                                          bool *out)
+{
+    TARN_OWN(tarn_buf_drop) struct tarn_buf json = {0};
+    bool found;
+    TARN_TRY(tarn_table__indexed_snapshot(table, id, &found, &json));
+    *out = found && identity_of(tarn_buf_slice(&json)) == identity;
+    return TARN_OK;
+}
+
+struct tarn_status *tarn_table_find_ids(struct tarn_op *op, struct tarn_table *table,
+                                        int64_t *earliest, int64_t *latest)
+{
+    TARN_OWN(tarn_table__leave) TARN_UNUSED pthread_rwlock_t *place = tarn_table__enter(table);
+    struct tarn_range range;
+    TARN_TRY(tarn_table__check_here(table));
+    TARN_TRY(tarn_table__find_range(op, table, &range));
+    *earliest = range.earliest;
+    *latest = range.latest;
     return TARN_OK;
 }
 

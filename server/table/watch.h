@@ -22,6 +22,14 @@ TARN_MUST struct tarn_status *tarn_table_find_snapshot(struct tarn_op *op, struc
                                                        int64_t id, bool *found,
                                                        struct tarn_snapshot *out,
                                                        uint64_t *identity);
+/* Is that the snapshot of that id whose changes and files the table knows? Between two looks others may have put another
+ * one in its place: then what is planned is of the old one. */
+TARN_MUST struct tarn_status *tarn_table_is_indexed(struct tarn_table *table, int64_t id,
+                                                    uint64_t identity, bool *out);
+/* Ids of the retained snapshots as the folder has them now, however lately the table was looked at; 0, 0: none. Others
+ * may be at work in it: what doesn't fit is asked again. */
+TARN_MUST struct tarn_status *tarn_table_find_ids(struct tarn_op *op, struct tarn_table *table,
+                                                  int64_t *earliest, int64_t *latest);
 /* The first retained snapshot with time >= time_ms; latest + 1 where there is none. */
 TARN_MUST struct tarn_status *tarn_table_snapshot_since(struct tarn_op *op,
                                                         struct tarn_table *table,

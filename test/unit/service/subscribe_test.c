@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "fixture.h"
-#include "service/subscribe_internal.h"
+#include "service/subscribe_hub.h"
 
 #define TOLD_MAX 4000
 
@@ -437,6 +437,231 @@ TARN_TEST(subscribe, a_roll_back_is_an_explicit_end)
     expect_ids(anew, 1, 4);
     leave(anew);
     tarn_buf_drop(&token);
+}
+
+/* From here on the table looks at its folder no more, until it is told to: what others do stays unseen. */
+static void look_away(struct subs *s)
+{
+    TARN_OWN(tarn_table_view_drop) const struct tarn_table_view *view = NULL;
+    expect_ok(tarn_table_look(s->f.t->op, s->table, &view));
+    s->f.env.foreign_check_ms = 3600000;
+}
+
+static struct tarn_position position_of(struct subs *s, int64_t id, bool behind)
+{
+    struct tarn_position position = {.snapshot_id = id, .behind = behind};
+    struct tarn_snapshot snapshot;
+    bool found;
+    expect_ok(
+        tarn_table_find_snapshot(s->f.t->op, s->table, id, &found, &snapshot, &position.identity));
+    expect_true(found);
+    return position;
+}
+
+TARN_TEST(subscribe, a_position_is_judged_by_the_folder_as_it_is_now)
+{
+    TARN_OWN(subs_fini) struct subs s;
+    subs_init(&s, t, 30000);
+    for (int i = 0; i < 8; i++)
+        commit_one(&s);
+    struct tarn_position second = position_of(&s, 2, true), third = position_of(&s, 3, true),
+                         fifth = position_of(&s, 5, true), sixth = position_of(&s, 6, true),
+                         at_second = position_of(&s, 2, false),
+                         at_sixth = position_of(&s, 6, false), seventh = position_of(&s, 7, true),
+                         none = {.behind = true};
+    look_away(&s);
+    expect_ok(tarn_service__check_position(t->op, s.table, &none));
+    for (int64_t id = 1; id <= 3; id++)
+        remove_snapshot(&s, id);
+    for (int64_t id = 8; id >= 6; id--)
+        remove_snapshot(&s, id);
+    expect_status(tarn_service__check_position(t->op, s.table, &none), TARN_SNAPSHOT_EXPIRED,
+                  "snapshot 1");
+    struct tarn_status *end = tarn_service__check_position(t->op, s.table, &second);
+    expect_str(tarn_status_get(end, "earliest_snapshot"), "4");
+    expect_status(end, TARN_SNAPSHOT_EXPIRED, "snapshot 3 of table db.k has expired");
+    expect_status(tarn_service__check_position(t->op, s.table, &at_second), TARN_SNAPSHOT_EXPIRED,
+                  "snapshot 2");
+    expect_ok(tarn_service__check_position(t->op, s.table, &third));
+    expect_ok(tarn_service__check_position(t->op, s.table, &fifth));
+    expect_status(tarn_service__check_position(t->op, s.table, &sixth), TARN_SNAPSHOT_ROLLED_BACK,
+                  "snapshot 6 of table db.k was rolled back; the earliest snapshot is 4");
+    expect_status(tarn_service__check_position(t->op, s.table, &at_sixth),
+                  TARN_SNAPSHOT_ROLLED_BACK, "snapshot 6");
+    expect_status(tarn_service__check_position(t->op, s.table, &seventh), TARN_SNAPSHOT_ROLLED_BACK,
+                  "snapshot 7");
+    rewrite_snapshot(&s, 5);
+    expect_status(tarn_service__check_position(t->op, s.table, &fifth), TARN_SNAPSHOT_ROLLED_BACK,
+                  "snapshot 5");
+    remove_snapshot(&s, 5);
+    remove_snapshot(&s, 4);
+    expect_status(tarn_service__check_position(t->op, s.table, &third), TARN_SNAPSHOT_ROLLED_BACK,
+                  "snapshot 3");
+}
+
+/* What comes next was rolled back, and the table hasn't looked since: nothing is missing, the next one is waited for. */
+TARN_TEST(subscribe, goes_on_where_only_what_comes_next_was_rolled_back)
+{
+    TARN_OWN(subs_fini) struct subs s;
+    subs_init(&s, t, 30000);
+    for (int i = 0; i < 6; i++)
+        commit_one(&s);
+    struct stream *all = subscribe(&s, (struct tarn_subscribe_request){.from = TARN_FROM_EARLIEST});
+    expect_ids(all, 1, 6);
+    struct tarn_slice third = token_of(t, all, 2);
+    leave(all);
+    usleep(300000); /* its ring goes with it */
+    look_away(&s);
+    for (int64_t id = 6; id >= 4; id--)
+        remove_snapshot(&s, id);
+    struct tarn_subscribe_request resume = {.from = TARN_FROM_TOKEN, .token = third};
+    struct stream *snapshots = subscribe(&s, resume);
+    resume.changes = true;
+    struct stream *changes = subscribe(&s, resume);
+    usleep(300000);
+    expect_int(count_of(snapshots), 0);
+    expect_int(count_of(changes), 0);
+    expect_null(snapshots->end);
+    expect_null(changes->end);
+    s.f.env.foreign_check_ms = 50;
+    usleep(200000);
+    commit_one(&s);
+    commit_one(&s);
+    expect_ids(snapshots, 4, 5);
+    expect_ids(changes, 4, 5);
+    leave(snapshots);
+    leave(changes);
+}
+
+TARN_TEST(subscribe, each_entry_stands_on_the_one_that_was_told_before)
+{
+    TARN_OWN(subs_fini) struct subs s;
+    subs_init(&s, t, 30000);
+    for (int i = 0; i < 6; i++)
+        commit_one(&s);
+    const struct tarn_topic_spec spec = {.how = TARN_CHANGES_AUTO, .where = "", .door = &door};
+    struct tarn_position old = position_of(&s, 5, true),
+                         unknown = {.snapshot_id = 5, .behind = true};
+    uint64_t old_sixth = position_of(&s, 6, true).identity;
+    look_away(&s);
+    struct tarn_entry *entry;
+    expect_ok(tarn_service__entry_make(t->op, s.table, &spec, &old, 0, false, &entry));
+    expect_int(entry->snapshot_id, 6);
+    expect_true(entry->identity == old_sixth && entry->parent_identity == old.identity);
+    tarn_service__entry_drop(&entry);
+    expect_ok(tarn_service__entry_make(t->op, s.table, &spec, &unknown, old_sixth, false, &entry));
+    expect_true(entry->parent_identity == old.identity);
+    tarn_service__entry_drop(&entry);
+
+    rewrite_snapshot(&s, 6);
+    rewrite_snapshot(&s, 5);
+    expect_status(tarn_service__entry_make(t->op, s.table, &spec, &old, 0, false, &entry),
+                  TARN_SNAPSHOT_ROLLED_BACK, "snapshot 5");
+    expect_status(
+        tarn_service__entry_make(t->op, s.table, &spec, &unknown, old_sixth, false, &entry),
+        TARN_SNAPSHOT_ROLLED_BACK, "snapshot 6");
+    struct tarn_position now = position_of(&s, 5, true);
+    expect_ok(tarn_service__entry_make(t->op, s.table, &spec, &now, 0, false, &entry));
+    expect_true(entry->identity != old_sixth && entry->parent_identity == now.identity);
+
+    /* from the ring as well */
+    struct tarn_topic topic = {.ring = {entry}, .ring_count = 1, .newest_id = 6};
+    expect_true(tarn_service__ring_find(&topic, &now, 0) == entry);
+    expect_true(tarn_service__ring_find(&topic, &unknown, entry->identity) == entry);
+    expect_null(tarn_service__ring_find(&topic, &old, 0));
+    expect_null(tarn_service__ring_find(&topic, &unknown, old_sixth));
+    tarn_service__entry_drop(&entry);
+}
+
+/* The table knows the old snapshot's changes, the folder has another one: it is told when the table has looked. */
+TARN_TEST(subscribe, changes_are_of_the_snapshot_that_is_told)
+{
+    TARN_OWN(subs_fini) struct subs s;
+    subs_init(&s, t, 30000);
+    for (int i = 0; i < 4; i++)
+        commit_one(&s);
+    static const int hows[] = {TARN_CHANGES_AUTO, TARN_CHANGES_DIFF};
+    struct tarn_position third = position_of(&s, 3, true);
+    struct tarn_entry *entry;
+    look_away(&s);
+    rewrite_snapshot(&s, 4);
+    for (int after = 0; after < 2; after++) {
+        for (size_t i = 0; i < TARN_COUNT_OF(hows); i++) {
+            for (int whole = 0; whole < 2; whole++) {
+                const struct tarn_topic_spec spec = {
+                    .changes = true, .how = hows[i], .where = "", .door = &door};
+                expect_ok(
+                    tarn_service__entry_make(t->op, s.table, &spec, &third, 0, whole, &entry));
+                expect_true((entry != NULL) == after);
+                tarn_service__entry_drop(&entry);
+            }
+        }
+        s.f.env.foreign_check_ms = 0;
+    }
+}
+
+/* A difference needs the snapshot before; without it there is none to be waited for. */
+TARN_TEST(subscribe, a_difference_ends_where_the_snapshot_before_has_expired)
+{
+    TARN_OWN(subs_fini) struct subs s;
+    subs_init(&s, t, 30000);
+    for (int i = 0; i < 4; i++)
+        commit_one(&s);
+    struct tarn_position third = position_of(&s, 3, true);
+    const struct tarn_topic_spec spec = {
+        .changes = true, .how = TARN_CHANGES_DIFF, .where = "", .door = &door};
+    struct tarn_entry *entry;
+    for (int64_t id = 1; id <= 3; id++)
+        remove_snapshot(&s, id);
+    s.f.env.foreign_check_ms = 0;
+    expect_status(tarn_service__entry_make(t->op, s.table, &spec, &third, 0, false, &entry),
+                  TARN_SNAPSHOT_EXPIRED, "snapshot 3 of table db.k has expired");
+}
+
+/* Who is refused by what the table saw last is refused by what is there. */
+TARN_TEST(subscribe, begins_with_what_is_there_now)
+{
+    TARN_OWN(subs_fini) struct subs s;
+    subs_init(&s, t, 30000);
+    for (int i = 0; i < 6; i++)
+        commit_one(&s);
+    look_away(&s);
+    remove_snapshot(&s, 1);
+    remove_snapshot(&s, 6);
+    remove_snapshot(&s, 5);
+    struct stream *earliest =
+        subscribe(&s, (struct tarn_subscribe_request){.from = TARN_FROM_EARLIEST});
+    expect_ids(earliest, 2, 4);
+    struct stream *latest = subscribe(&s, (struct tarn_subscribe_request){0});
+    struct stream *none = stream_new();
+    struct tarn_subscribe_request fifth = {.from = TARN_FROM_SNAPSHOT, .snapshot_id = 6};
+    expect_status(try_subscribe(&s, none, fifth), TARN_SNAPSHOT_NOT_FOUND, "the latest is 4");
+    pthread_mutex_destroy(&none->lock);
+    free(none);
+    s.f.env.foreign_check_ms = 0;
+    commit_one(&s);
+    expect_ids(latest, 5, 5);
+    expect_ids(earliest, 2, 5);
+    leave(earliest);
+    leave(latest);
+}
+
+TARN_TEST(changes, are_of_the_history_that_is_there)
+{
+    TARN_OWN(subs_fini) struct subs s;
+    subs_init(&s, t, 30000);
+    for (int i = 0; i < 6; i++)
+        commit_one(&s);
+    struct tarn_scan scan;
+    look_away(&s);
+    remove_snapshot(&s, 1);
+    expect_status(tarn_service_changes_begin(t->op, &s.f.service, fixture_ref("k"), 0,
+                                             TARN_CHANGES_AUTO, NOW, S(""), &scan),
+                  TARN_SNAPSHOT_EXPIRED, "snapshot 1 of table db.k has expired");
+    rewrite_snapshot(&s, 6);
+    expect_status(tarn_service_changes_begin(t->op, &s.f.service, fixture_ref("k"), 5,
+                                             TARN_CHANGES_AUTO, NOW, S(""), &scan),
+                  TARN_BUSY, "rewriting");
 }
 
 /* The last snapshot is replaced between two looks: same id, other bytes. */
