@@ -101,19 +101,19 @@ static struct tarn_status *put_until_known(struct tarn_op *op, struct tarn_put *
     }
 }
 
-/* Does snapshot N+1 stand on ours, or was it there before: of a history whose N is gone? */
-static struct tarn_status *is_followed(struct tarn_op *op, const struct tarn_put *put, bool *out)
+/* Does snapshot `above` stand on ours, or was it there before: of a history whose N is gone? */
+static struct tarn_status *is_followed(struct tarn_op *op, const struct tarn_put *put,
+                                       int64_t above, bool *out)
 {
     struct tarn_snapshot next;
     struct tarn_slice json;
     bool found;
     *out = false;
-    TARN_TRY(
-        tarn_table__read_snapshot(op, put->table, put->id + 1, op->arena, &found, &json, &next));
+    TARN_TRY(tarn_table__read_snapshot(op, put->table, above, op->arena, &found, &json, &next));
     if (!found)
         return TARN_OK;
     if (put->base_of_next.data == NULL) { /* ours names no manifest to know it by */
-        *out = next.time_ms >= put->time_ms;
+        *out = above == put->id + 1 && next.time_ms >= put->time_ms;
         return TARN_OK;
     }
     struct tarn_manifest_file *base;
@@ -135,29 +135,44 @@ static struct tarn_status *has_manifests(struct tarn_op *op, const struct tarn_p
         NULL);
 }
 
+/* N isn't there, and snapshots above it are: it was used, and has expired. By ours, if what is left stands on that; a merge
+ * of manifests may hide it. What is put there now would be a stranger below the history. */
+static struct tarn_status *judge_past(struct tarn_op *op, struct tarn_put *put, int64_t above)
+{
+    bool followed;
+    TARN_TRY(is_followed(op, put, above, &followed));
+    put->claim = followed ? TARN_CLAIM_MADE : TARN_CLAIM_PAST;
+    put->expired = true;
+    return TARN_OK;
+}
+
 /* The put took long: N-1 may have been rolled back, or N used by others and expired away. Nobody was told of N yet, so
  * it is taken back, unless another writer already stands on it. A roll-back leaves snapshots below N, others' history
  * some above it; where N is the only one, N-1 has expired because N was there. */
 static struct tarn_status *look_back(struct tarn_op *op, struct tarn_put *put)
 {
     struct tarn_table *table = put->table;
-    bool stands = false, found, ours, followed, below, above;
+    bool stands = false, found, ours, followed;
+    int64_t below, above;
     if (put->ground_id != 0)
         TARN_TRY(tarn_table__check_ground(op, table, put->ground_id, put->ground_json, &stands));
     if (stands)
         return TARN_OK;
     TARN_TRY(tarn_table__find_neighbours(op, table, put->id, &below, &above));
-    if (!below && !above) /* the only one: what it stood on has expired, or there never was any */
+    if (below == 0 &&
+        above == 0) /* the only one: what it stood on has expired, or there never was any */
         TARN_TRY(has_manifests(op, put, &stands));
     if (stands)
         return TARN_OK;
     TARN_TRY(read_back(op, put, &found, &ours));
+    if (!found && above != 0)
+        return judge_past(op, put, above);
     if (!ours) { /* who took the ground away took it, too, and may have put another there */
         put->claim = TARN_CLAIM_TAKEN;
         put->taken_back = true;
         return TARN_OK;
     }
-    TARN_TRY(is_followed(op, put, &followed));
+    TARN_TRY(is_followed(op, put, put->id + 1, &followed));
     if (followed)
         return TARN_OK;
     TARN_TRY(tarn_store_remove(table->env->store, op, snapshot_key(op, table, put->id)));
@@ -173,8 +188,20 @@ static bool seen_lately(const struct tarn_put *put)
     return tarn_clock_mono_ms() - put->ground_seen_ms <= TARN_CLAIM_AGE_MAX_MS;
 }
 
+/* Before the same bytes are put again: is slot N still the next one? */
+static struct tarn_status *look_before(struct tarn_op *op, struct tarn_put *put, bool *past)
+{
+    bool found, ours;
+    int64_t below, above;
+    TARN_TRY(read_back(op, put, &found, &ours));
+    TARN_TRY(tarn_table__find_neighbours(op, put->table, put->id, &below, &above));
+    *past = !found && above != 0;
+    return *past ? judge_past(op, put, above) : TARN_OK;
+}
+
 static struct tarn_status *claim(struct tarn_op *op, struct tarn_put *put, bool fresh)
 {
+    bool past = false;
     if (fresh && !seen_lately(put)) { /* I3 */
         int64_t begun = tarn_clock_mono_ms();
         bool stands;
@@ -183,6 +210,15 @@ static struct tarn_status *claim(struct tarn_op *op, struct tarn_put *put, bool 
         put->ground_seen_ms = begun;
         put->claim = TARN_CLAIM_TAKEN;
         if (!stands)
+            return TARN_OK;
+    }
+    if (!fresh) {
+        struct tarn_status *unseen = look_before(op, put, &past);
+        if (unseen != TARN_OK) {
+            tarn_log_status(op, TARN_WARN, "commit.put_unknown", unseen);
+            put->claim = TARN_CLAIM_UNKNOWN;
+        }
+        if (unseen != TARN_OK || past)
             return TARN_OK;
     }
     TARN_TRY(put_until_known(op, put, fresh));
@@ -273,6 +309,19 @@ bool tarn_table__is_open(const struct tarn_table *table, const struct tarn_ident
     return false;
 }
 
+/* Its id was used. If by another, a put that is still under way may arrive below their history, and nobody shall take it for
+ * a part of that: it can't be read without its lists. Manifests stay: if it was ours, others stand on them. */
+static void remove_lists(struct tarn_op *op, struct tarn_group *open)
+{
+    const struct tarn_slice lists[] = {open->next->snapshot.base_list,
+                                       open->next->snapshot.delta_list};
+    for (size_t i = 0; i < TARN_COUNT_OF(lists); i++)
+        tarn_log_status(op, TARN_WARN, "table.left_behind",
+                        tarn_store_remove(open->table->env->store, op,
+                                          tarn_table__key(op, open->table, "manifest/%.*s",
+                                                          TARN_SLICE_ARG(lists[i]))));
+}
+
 struct tarn_status *tarn_table__settle(struct tarn_op *op, struct tarn_table *table)
 {
     struct tarn_group *open = table->attempt.group;
@@ -288,17 +337,22 @@ struct tarn_status *tarn_table__settle(struct tarn_op *op, struct tarn_table *ta
             TARN_STORE_UNAVAILABLE,
             "table %s takes no commit before the store says what became of snapshot %" PRId64,
             tarn_table_name(table), open->put.id);
-    bool landed = open->put.claim == TARN_CLAIM_MADE;
+    bool landed = open->put.claim == TARN_CLAIM_MADE, past = open->put.claim == TARN_CLAIM_PAST;
     tarn_log(op, TARN_WARN, "commit.settled", "table=%s snapshot=%" PRId64 " landed=%d",
              tarn_table_name(table), open->put.id, landed);
     table->attempt = (struct tarn_attempt){false, NULL};
-    if (landed && open->merge_used)
+    if ((landed || past) && open->merge_used) /* who knows what names what it wrote */
         tarn_table__merge_settle(op, table, true);
-    open->merge_used = open->merge_used && !landed;
-    if (!landed)
+    open->merge_used = open->merge_used && !landed && !past;
+    if (past)
+        remove_lists(op, open);
+    else if (!landed)
         tarn_table__unprepare(open);
+    s = tarn_table__refresh(op, table);
+    if (s == TARN_OK && landed && open->put.expired) /* the folder doesn't say it any more */
+        s = tarn_table__receipts_note(table, &open->next->snapshot, &open->delta);
     tarn_table__group_free(open);
-    return tarn_table__refresh(op, table);
+    return s;
 }
 
 void tarn_table__attempt_free(struct tarn_table *table)

@@ -41,7 +41,12 @@ struct tarn_request {
     struct tarn_member append, compact;
 };
 
-enum tarn_claim { TARN_CLAIM_MADE, TARN_CLAIM_TAKEN, TARN_CLAIM_UNKNOWN };
+enum tarn_claim {
+    TARN_CLAIM_MADE,
+    TARN_CLAIM_TAKEN,
+    TARN_CLAIM_UNKNOWN,
+    TARN_CLAIM_PAST /* its id was used and has expired, and nothing tells any more by whom */
+};
 
 /* A put of snapshot `id` on its way: all that the thread which does it needs. */
 struct tarn_put {
@@ -56,6 +61,7 @@ struct tarn_put {
     int64_t ground_seen_ms; /* when N-1 was last seen (I3); NEVER: not since the attempt began */
     int64_t begun_ms;       /* when the put that made it began */
     enum tarn_claim claim;
+    bool expired;               /* it was made, used and has expired since, or another under its id */
     bool taken_back;            /* it was there for a moment: what it names stays */
     struct tarn_status *status; /* OK, or why nothing was put */
 };

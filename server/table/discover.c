@@ -127,19 +127,21 @@ static struct tarn_status *list_range(struct tarn_op *op, struct tarn_table *tab
 }
 
 struct tarn_status *tarn_table__find_neighbours(struct tarn_op *op, struct tarn_table *table,
-                                                int64_t id, bool *below, bool *above)
+                                                int64_t id, int64_t *below, int64_t *above)
 {
     struct tarn_object *objects;
     size_t count;
     TARN_TRY(tarn_store_list(table->env->store, op, tarn_table__key(op, table, "snapshot"), false,
                              &objects, &count));
-    *below = *above = false;
+    *below = *above = 0;
     for (size_t i = 0; i < count; i++) {
         int64_t other;
         if (objects[i].is_folder || !parse_id(objects[i].key, "snapshot-", &other) || other <= 0)
             continue;
-        *below |= other < id;
-        *above |= other > id;
+        if (other < id)
+            *below = TARN_MAX(*below, other);
+        else if (other > id)
+            *above = *above == 0 ? other : TARN_MIN(*above, other);
     }
     return TARN_OK;
 }

@@ -262,9 +262,9 @@ static struct tarn_status *find_fate(struct question *q, bool *again)
             .state = TARN_COMMIT_REFUSED, .reason = refusal.reason, .message = refusal.message};
         return TARN_OK;
     }
-    if (q->out->state == TARN_COMMIT_ROLLED_BACK)
+    if (q->out->state == TARN_COMMIT_ROLLED_BACK && q->out->append_snapshot_id != 0)
         return TARN_OK;
-    TARN_TRY(find_forgotten(q, &forgotten));
+    TARN_TRY(find_forgotten(q, &forgotten)); /* of one part rolled back, the other may stand */
     if (forgotten)
         q->out->state = TARN_COMMIT_NOT_KNOWN;
     return TARN_OK;

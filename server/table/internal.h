@@ -117,10 +117,10 @@ struct tarn_range {
 }; /* 0, 0: no snapshot */
 TARN_MUST struct tarn_status *tarn_table__find_range(struct tarn_op *op, struct tarn_table *table,
                                                      struct tarn_range *out);
-/* Are there snapshots with a smaller, with a larger id? */
+/* The nearest snapshots with a smaller and with a larger id; 0: none. */
 TARN_MUST struct tarn_status *tarn_table__find_neighbours(struct tarn_op *op,
                                                           struct tarn_table *table, int64_t id,
-                                                          bool *below, bool *above);
+                                                          int64_t *below, int64_t *above);
 /* The snapshot's bytes and decoded form; *found false where the file isn't there. */
 TARN_MUST struct tarn_status *tarn_table__read_snapshot(struct tarn_op *op,
                                                         struct tarn_table *table, int64_t id,
@@ -252,6 +252,10 @@ TARN_MUST struct tarn_status *tarn_table__horizon_rise(struct tarn_table *table,
 /* May the identity have landed below the horizon? Not if a larger one of its user lies above, since they rise. */
 TARN_MUST struct tarn_status *tarn_table__may_lie_below(struct tarn_table *table,
                                                         const struct tarn_identity *who, bool *out);
+/* The snapshot landed and has expired since: what is retained stands on it. */
+TARN_MUST struct tarn_status *tarn_table__receipts_note(struct tarn_table *table,
+                                                        const struct tarn_snapshot *snapshot,
+                                                        const struct tarn_delta *delta);
 /* Receipts of expired snapshots that are older than receipts_retain go, some at a time. */
 TARN_MUST struct tarn_status *tarn_table__receipts_forget(struct tarn_table *table,
                                                           int64_t earliest);
@@ -266,6 +270,8 @@ TARN_MUST struct tarn_status *tarn_table__refresh(struct tarn_op *op, struct tar
 
 /* Younger than foreign_check, and what it found is in the index. */
 bool tarn_table__looked_lately(struct tarn_table *table);
+/* Whatever the age of the last look, what it found isn't there any more. */
+void tarn_table__look_again(struct tarn_table *table);
 bool tarn_table__is_whole(struct tarn_table *table);
 void tarn_table__set_whole(struct tarn_table *table, bool whole);
 /* A new reference to the present view, whatever its age. */

@@ -75,10 +75,10 @@ static struct tarn_status *prepare(struct tarn_plan_cursor *c)
         TARN_TRY(tarn_op_check(p->op));
         tarn_table_view_drop(&view);
         p->epoch = tarn_table__pages_epoch(p->table);
+        TARN_TRY(tarn_table_snapshot(p->op, p->table, p->request.version, &p->plan.has_snapshot,
+                                     &p->plan.snapshot));
         TARN_TRY(tarn_table_look(p->op, p->table, &view));
     } while (!tarn_table__is_whole(p->table) || p->epoch != tarn_table__pages_epoch(p->table));
-    TARN_TRY(tarn_table_snapshot(p->op, p->table, p->request.version, &p->plan.has_snapshot,
-                                 &p->plan.snapshot));
     TARN_TRY(choose_schema(p, view));
     TARN_TRY(tarn_plan__prepare(p));
     if (p->request.changes != TARN_CHANGES_NONE) {

@@ -12,9 +12,7 @@ static void fall_behind(struct tarn_op *op, struct tarn_table *table, struct tar
     tarn_log_status(op, TARN_ERROR, "commit.index_behind", consumed);
     tarn_head_free(table->head);
     table->head = NULL; /* the next use reads everything anew */
-    pthread_mutex_lock(&table->lock);
-    table->looked_ms = INT64_MIN / 2;
-    pthread_mutex_unlock(&table->lock);
+    tarn_table__look_again(table);
 }
 
 void tarn_table__advance(struct tarn_group *group)

@@ -260,7 +260,7 @@ static struct tarn_status *check_is(struct tarn_op *op, struct tarn_table *table
     TARN_TRY(tarn_table__read_snapshot(op, table, id, arena, &found, &json, &snapshot));
     return found && tarn_xxh64(json, 0) == hash
                ? TARN_OK
-               : tarn_status_new(TARN_SNAPSHOT_EXPIRED,
+               : tarn_status_new(TARN_SNAPSHOT_ROLLED_BACK,
                                  "table %s: snapshot %" PRId64 " is gone since it was read",
                                  table->name, id);
 }
@@ -288,7 +288,7 @@ static struct tarn_status *index_next(struct tarn_op *op, struct tarn_table *tab
     delta.entries = entries;
     delta.changelog = changelog;
     if (first != 0 && tarn_xxh64(json, 0) != first)
-        return tarn_status_new(TARN_SNAPSHOT_EXPIRED,
+        return tarn_status_new(TARN_SNAPSHOT_ROLLED_BACK,
                                "table %s: snapshot %" PRId64 " is another since it was read",
                                table->name, id);
     if (first == 0) {
@@ -424,7 +424,7 @@ static struct tarn_status *drop_anchor(struct tarn_op *op, struct tarn_table *ta
     if (stands)
         return keep_anchor(table, 0, 0);
     TARN_TRY(tarn_table__index_clear(table, false)); /* its snapshots bring back their receipts */
-    return tarn_status_new(TARN_SNAPSHOT_EXPIRED,
+    return tarn_status_new(TARN_SNAPSHOT_ROLLED_BACK,
                            "table %s: snapshot %" PRId64 " is gone since it was read", table->name,
                            anchor);
 }

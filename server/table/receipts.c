@@ -213,6 +213,15 @@ void tarn_table__receipts_add(struct tarn_state_batch *batch, struct tarn_table 
     add_receipt(batch, table, snapshot, &who);
 }
 
+struct tarn_status *tarn_table__receipts_note(struct tarn_table *table,
+                                              const struct tarn_snapshot *snapshot,
+                                              const struct tarn_delta *delta)
+{
+    TARN_OWN(tarn_state_batch_drop) struct tarn_state_batch *batch = tarn_state_batch_new();
+    tarn_table__receipts_add(batch, table, snapshot, delta);
+    return tarn_state_write(table->env->state, batch, false);
+}
+
 /* --- the past rewritten --- */
 
 /* Takes an identity and a kind off the rest of a key. user: owns the bytes that out->user points to. */

@@ -281,8 +281,8 @@ static struct tarn_status *is_rewritten(struct tarn_op *op, struct tarn_table *t
 static bool is_missing(const struct tarn_status *s)
 {
     enum tarn_reason reason = tarn_status_reason(s);
-    return reason == TARN_SNAPSHOT_EXPIRED || reason == TARN_SNAPSHOT_NOT_FOUND ||
-           reason == TARN_OBJECT_NOT_FOUND;
+    return reason == TARN_SNAPSHOT_EXPIRED || reason == TARN_SNAPSHOT_ROLLED_BACK ||
+           reason == TARN_SNAPSHOT_NOT_FOUND || reason == TARN_OBJECT_NOT_FOUND;
 }
 
 /* Do the snapshot's lists still exist? An expiry that stopped half way, or a put that came after others had used and
@@ -330,7 +330,7 @@ static struct tarn_status *reach(struct tarn_op *op, struct tarn_table *table,
     if (found)
         TARN_TRY(tarn_table__indexed_id(table, &indexed, &hash));
     if (!found || (head->id != 0 && (indexed != head->id || hash != tarn_xxh64(head->json, 0))))
-        return tarn_status_new(TARN_SNAPSHOT_NOT_FOUND,
+        return tarn_status_new(TARN_SNAPSHOT_ROLLED_BACK,
                                "table %s: snapshot %" PRId64 " was rolled back while it was read",
                                table->name, range.latest);
     *out = tarn_move(head);
@@ -348,6 +348,8 @@ static struct tarn_status *hash_newest(struct tarn_op *op, struct tarn_table *ta
     return TARN_OK;
 }
 
+#define FOLLOW_TRIES_MAX 50
+
 /* What others expire or roll back while it is read is no fault of the folder's: then once more. */
 static struct tarn_status *follow(struct tarn_op *op, struct tarn_table *table,
                                   struct tarn_range *range, struct tarn_head **head)
@@ -355,17 +357,29 @@ static struct tarn_status *follow(struct tarn_op *op, struct tarn_table *table,
     TARN_TRY(find_history(op, table, range));
     uint64_t hash;
     TARN_TRY(hash_newest(op, table, range->latest, &hash));
-    for (;;) {
+    for (int tries = 1;; tries++) {
         struct tarn_range now;
         uint64_t hash_now;
         struct tarn_status *s = reach(op, table, *range, head);
         if (!is_missing(s))
             return s;
+        bool moves = tarn_status_reason(s) == TARN_SNAPSHOT_ROLLED_BACK; /* not what is there now */
+        if (tries == FOLLOW_TRIES_MAX) {
+            tarn_status_free(s);
+            return tarn_status_new(
+                TARN_STORE_UNAVAILABLE,
+                "table %s: others rewrote its history %d times while it was read", table->name,
+                tries);
+        }
         struct tarn_status *unknown = find_history(op, table, &now);
         if (unknown == TARN_OK)
             unknown = hash_newest(op, table, now.latest, &hash_now);
-        if (unknown != TARN_OK ||
-            (now.earliest == range->earliest && now.latest == range->latest && hash_now == hash)) {
+        if (moves && unknown != TARN_OK) {
+            tarn_status_free(s);
+            return unknown;
+        }
+        if (unknown != TARN_OK || (!moves && now.earliest == range->earliest &&
+                                   now.latest == range->latest && hash_now == hash)) {
             tarn_status_free(unknown);
             return s;
         }
@@ -406,9 +420,7 @@ static struct tarn_status *learn(struct tarn_op *op, struct tarn_table *table)
     if (s !=
         TARN_OK) { /* index and view may stand anywhere by now: the next use looks at everything anew */
         tarn_head_free(tarn_move(table->head));
-        pthread_mutex_lock(&table->lock);
-        table->looked_ms = INT64_MIN / 2;
-        pthread_mutex_unlock(&table->lock);
+        tarn_table__look_again(table);
         return s;
     }
     if (news && latest != 0 && table->env->committed != NULL)
@@ -442,6 +454,13 @@ bool tarn_table__looked_lately(struct tarn_table *table)
                   tarn_clock_mono_ms() - table->looked_ms < table->env->foreign_check_ms;
     pthread_mutex_unlock(&table->lock);
     return lately;
+}
+
+void tarn_table__look_again(struct tarn_table *table)
+{
+    pthread_mutex_lock(&table->lock);
+    table->looked_ms = INT64_MIN / 2;
+    pthread_mutex_unlock(&table->lock);
 }
 
 bool tarn_table__is_whole(struct tarn_table *table)

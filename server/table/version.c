@@ -4,6 +4,18 @@
 
 /* Which snapshot a reader means: by id, time, watermark or tag (docs/format.md, "Time travel"). */
 
+#define LOOKS_MAX 5 /* at a history that others rewrite, before the reader is told */
+
+/* Is the snapshot in the folder the one that was indexed? Others may have rolled back and filled up since the look. */
+static struct tarn_status *is_indexed(struct tarn_table *table, int64_t id, struct tarn_slice json,
+                                      bool *out)
+{
+    TARN_OWN(tarn_buf_drop) struct tarn_buf indexed = {0};
+    TARN_TRY(tarn_table__indexed_snapshot(table, id, out, &indexed));
+    *out = *out && tarn_slice_equal(tarn_buf_slice(&indexed), json);
+    return TARN_OK;
+}
+
 static struct tarn_status *by_id(struct tarn_op *op, struct tarn_table *table,
                                  const struct tarn_table_view *view, int64_t id,
                                  struct tarn_snapshot *out)
@@ -13,11 +25,17 @@ static struct tarn_status *by_id(struct tarn_op *op, struct tarn_table *table,
         return tarn_status_new(TARN_SNAPSHOT_NOT_FOUND,
                                "table %s has no snapshot %" PRId64 "; the latest is %" PRId64,
                                table->name, id, latest);
-    bool found = id >= view->earliest_id;
+    bool here;
     struct tarn_slice json;
-    if (found)
-        TARN_TRY(tarn_table__read_snapshot(op, table, id, op->arena, &found, &json, out));
-    if (!found)
+    if (id >= view->earliest_id) {
+        TARN_TRY(tarn_table__read_snapshot(op, table, id, op->arena, &here, &json, out));
+        if (here)
+            TARN_TRY(is_indexed(table, id, json, &here));
+        if (!here) /* the view is of the past */
+            return tarn_status_new(TARN_OBJECT_NOT_FOUND,
+                                   "snapshot %" PRId64 " of table %s is not what it was", id,
+                                   table->name);
+    } else
         return tarn_status_new(TARN_SNAPSHOT_EXPIRED,
                                "snapshot %" PRId64
                                " of table %s has expired; the earliest is %" PRId64,
@@ -112,13 +130,10 @@ static struct tarn_status *no_snapshot_yet(const struct tarn_table *table)
                            tarn_table_name(table));
 }
 
-struct tarn_status *tarn_table_snapshot(struct tarn_op *op, struct tarn_table *table,
-                                        struct tarn_version version, bool *found,
-                                        struct tarn_snapshot *out)
+static struct tarn_status *find(struct tarn_op *op, struct tarn_table *table,
+                                const struct tarn_table_view *view, struct tarn_version version,
+                                bool *found, struct tarn_snapshot *out)
 {
-    TARN_OWN(tarn_table__leave) TARN_UNUSED pthread_rwlock_t *place = tarn_table__enter(table);
-    TARN_OWN(tarn_table_view_drop) const struct tarn_table_view *view = NULL;
-    TARN_TRY(tarn_table_look(op, table, &view));
     *found = true;
     if (version.snapshot_id != TARN_SNAPSHOT_NONE)
         return by_id(op, table, view, version.snapshot_id, out);
@@ -132,6 +147,29 @@ struct tarn_status *tarn_table_snapshot(struct tarn_op *op, struct tarn_table *t
                                   : no_snapshot_yet(table);
     *found = view->has_snapshot;
     return *found ? by_id(op, table, view, view->snapshot.id, out) : TARN_OK;
+}
+
+struct tarn_status *tarn_table_snapshot(struct tarn_op *op, struct tarn_table *table,
+                                        struct tarn_version version, bool *found,
+                                        struct tarn_snapshot *out)
+{
+    TARN_OWN(tarn_table__leave) TARN_UNUSED pthread_rwlock_t *place = tarn_table__enter(table);
+    for (int looks = 1;; looks++) {
+        TARN_OWN(tarn_table_view_drop) const struct tarn_table_view *view = NULL;
+        TARN_TRY(tarn_table_look(op, table, &view));
+        struct tarn_status *s = find(op, table, view, version, found, out);
+        if (tarn_status_reason(s) != TARN_OBJECT_NOT_FOUND)
+            return s;
+        if (looks == LOOKS_MAX) {
+            tarn_status_free(s);
+            return tarn_status_new(TARN_STORE_UNAVAILABLE,
+                                   "the history of table %s was rewritten %d times meanwhile",
+                                   table->name, looks);
+        }
+        tarn_status_free(s);
+        tarn_table__look_again(table);
+        TARN_TRY(tarn_op_check(op));
+    }
 }
 
 struct tarn_status *tarn_table_snapshots(struct tarn_op *op, struct tarn_table *table, int64_t from,

@@ -1,0 +1,343 @@
+/*
+ * Promise: whatever others do to the history between any two of our reads of it, and wherever learning it is cut off: index, head, view and
+ * receipts are of one history, and one that is there. No plan names what isn't in its snapshot, none is empty because the index is
+ * being built; no receipt outlives a roll-back; an id that was used is never put again, and a snapshot that lies below the history harms
+ * nobody. Each of these was found by test/history, whose seeds are named. (README.md of room table, I3 to I5, I7, I11)
+ */
+#include <time.h>
+
+#include "commits.h"
+#include "fault_others.h"
+
+#define NONE TARN_SNAPSHOT_NONE
+#define HOUR_MS 3600000
+
+static struct tarn_manifest_entry add(struct fixture *f, const char *name)
+{
+    return fixture_entry(f, TARN_ENTRY_ADD, name, 0, 0, 1, 10, 0);
+}
+
+static int64_t append(struct fixture *f, int64_t identifier, const char *name)
+{
+    struct tarn_manifest_entry e = add(f, name);
+    int64_t id;
+    expect_ok(fixture_append(f, "u", identifier, &e, 1, &id));
+    return id;
+}
+
+static int64_t others_append(struct fixture *f, const char *name)
+{
+    struct tarn_manifest_entry e = add(f, name);
+    return others_commit(f, "others", &e, 1);
+}
+
+static struct tarn_status *ask(struct fixture *f, int64_t identifier, struct tarn_commit_fate *fate)
+{
+    return tarn_table_find_commit(f->t->op, f->table, tarn_slice_str("u"), identifier, 0, NONE,
+                                  fate);
+}
+
+static struct tarn_commit_fate fate_of(struct fixture *f, int64_t identifier)
+{
+    struct tarn_commit_fate fate;
+    expect_ok(ask(f, identifier, &fate));
+    return fate;
+}
+
+static void rule(struct fixture *f, const char *call, const char *key, enum tarn_fault fault,
+                 int skip, int hits)
+{
+    struct tarn_fault_rule r = {
+        .call = call, .key_part = key, .skip_count = skip, .hit_count = hits, .fault = fault};
+    tarn_store_faulty_add(f->store, &r);
+}
+
+static struct tarn_status *plan(struct fixture *f, int64_t id, struct tarn_plan *out)
+{
+    struct tarn_plan_request request = {.version = TARN_VERSION_LATEST, .no_splits = true};
+    if (id != NONE)
+        request.version = TARN_VERSION_ID(id);
+    return tarn_table_plan(f->t->op, f->table, &request, out);
+}
+
+/* --- one history --- */
+
+static void back_to_1_and_two_others(void *arg)
+{
+    others_roll_back(arg, 1);
+    others_append(arg, "y");
+    others_append(arg, "z");
+}
+
+/* Seeds 286, 347: the ids are the same before and after, at whichever read it happens. */
+static void replaced_at(struct tarn_test *t, const char *call, const char *key, int skip,
+                        bool afterwards, int *happened)
+{
+    TARN_OWN(fixture_fini) struct fixture f;
+    fixture_init(&f, t);
+    append(&f, 1, "a");
+    append(&f, 2, "b");
+    others_append(&f, "x");
+    struct moment m = {.call = call,
+                       .key_part = key,
+                       .skip = skip,
+                       .afterwards = afterwards,
+                       .act = back_to_1_and_two_others,
+                       .arg = &f};
+    moment_init(&f, &m);
+    struct tarn_commit_fate fate = fate_of(&f, 2);
+    *happened += m.happened;
+    if (m.happened++ == 0) /* and not later on */
+        back_to_1_and_two_others(&f);
+    expect_str(fixture_files(&f, NONE, NULL), "a y z");
+    expect_str(fixture_files(&f, 2, NULL), "a y");
+    fate = fate_of(&f, 2);
+    expect_true(fate.state != TARN_COMMIT_LANDED);
+    expect_int(fate_of(&f, 1).append_snapshot_id, 1);
+    expect_int(append(&f, 3, "c"), 4);
+    folder_check(&f);
+    expect_str(fixture_files(&f, NONE, NULL), folder_files(&f, 4));
+}
+
+TARN_TEST(one_history, is_indexed_whatever_is_replaced_between_two_reads)
+{
+    static const struct {
+        const char *call, *key;
+    } reads[] = {{"get", "snapshot-"}, {"get", "manifest"}, {"stat", "snapshot-"}};
+    int happened = 0;
+    for (size_t r = 0; r < TARN_COUNT_OF(reads); r++)
+        for (int skip = 0; skip < 10; skip++)
+            for (int side = 0; side < 2; side++)
+                replaced_at(t, reads[r].call, reads[r].key, skip, side == 1, &happened);
+    expect_true(happened >= 20); /* others have no such read any more */
+}
+
+static void back_to_2_and_another(void *arg)
+{
+    others_roll_back(arg, 2);
+    others_append(arg, "y");
+}
+
+/* Seeds 1646, 70057: a view that may be old is no reason to plan a snapshot that was replaced. */
+TARN_TEST(one_history, is_planned_where_a_snapshot_was_replaced_since_the_look)
+{
+    TARN_OWN(fixture_fini) struct fixture f;
+    fixture_init(&f, t);
+    append(&f, 1, "a");
+    append(&f, 2, "b");
+    append(&f, 3, "c");
+    append(&f, 4, "d");
+    f.env.foreign_check_ms = HOUR_MS;
+    back_to_2_and_another(&f);
+    expect_str(fixture_files(&f, 3, NULL), "a b y");
+    struct tarn_plan p;
+    expect_status(plan(&f, 4, &p), TARN_SNAPSHOT_NOT_FOUND, "latest is 3");
+}
+
+/* Seed 38: rolled back isn't expired, also while nobody has looked. */
+TARN_TEST(one_history, that_was_rolled_back_since_the_look_has_not_expired)
+{
+    TARN_OWN(fixture_fini) struct fixture f;
+    fixture_init(&f, t);
+    append(&f, 1, "a");
+    append(&f, 2, "b");
+    f.env.foreign_check_ms = HOUR_MS;
+    others_roll_back(&f, 1);
+    struct tarn_plan p;
+    expect_status(plan(&f, 2, &p), TARN_SNAPSHOT_NOT_FOUND, "latest is 1");
+    expect_str(fixture_files(&f, NONE, NULL), "a");
+}
+
+/* --- learning it is cut off --- */
+
+/* Seed 147, 70053: the index is empty, the view is from before. */
+TARN_TEST(cut_off, rebuild_leaves_no_plan_that_is_empty)
+{
+    for (int skip = 0; skip < 6; skip++) {
+        TARN_OWN(fixture_fini) struct fixture f;
+        fixture_init(&f, t);
+        for (int i = 1; i <= 4; i++)
+            append(&f, i, tarn_arena_printf(t->arena, "f%d", i));
+        expect_str(fixture_files(&f, NONE, NULL), "f1 f2 f3 f4");
+        others_roll_back(&f, 3);
+        f.env.foreign_check_ms = HOUR_MS;
+        rule(&f, "get", "manifest-", TARN_FAULT_FAIL_BEFORE, skip, 0);
+        struct tarn_commit_fate fate;
+        struct tarn_plan p;
+        struct tarn_status *s = ask(&f, 4, &fate); /* it looks, whatever the age of the view */
+        bool failed = s != TARN_OK;
+        tarn_status_free(s);
+        s = plan(&f, NONE, &p);
+        if (s == TARN_OK)
+            expect_int(p.file_count, 3);
+        else
+            expect_true(failed);
+        tarn_status_free(s);
+        tarn_store_faulty_clear(f.store);
+        expect_str(fixture_files(&f, NONE, NULL), "f1 f2 f3");
+    }
+}
+
+/* Seeds 1155, 1058, 60061: more roll-backs while the index is still being built for the first one. */
+TARN_TEST(cut_off, rebuild_keeps_no_receipt_of_what_is_rolled_back_meanwhile)
+{
+    for (int skip = 0; skip < 16; skip++) {
+        TARN_OWN(fixture_fini) struct fixture f;
+        fixture_init(&f, t);
+        for (int i = 1; i <= 7; i++)
+            append(&f, i, tarn_arena_printf(t->arena, "f%d", i));
+        others_roll_back(&f, 6);
+        rule(&f, "get", "manifest-", TARN_FAULT_FAIL_BEFORE, skip, 0);
+        struct tarn_commit_fate fate;
+        tarn_status_free(ask(&f, 7, &fate));
+        others_roll_back(&f, 5);
+        tarn_status_free(ask(&f, 7, &fate));
+        others_roll_back(&f, 3);
+        others_append(&f, "x");
+        others_append(&f, "y");
+        others_append(&f, "z");
+        tarn_store_faulty_clear(f.store);
+        for (int i = 1; i <= 3; i++)
+            expect_int(fate_of(&f, i).append_snapshot_id, i);
+        for (int i = 4; i <= 7; i++)
+            expect_true(fate_of(&f, i).state != TARN_COMMIT_LANDED);
+        expect_str(fixture_files(&f, NONE, NULL), "f1 f2 f3 x y z");
+    }
+}
+
+/* Seed 162: the index has learnt, the view hasn't; the next look must not take the head for seen. */
+TARN_TEST(cut_off, look_is_no_look)
+{
+    static const char *const keys[] = {"schema/", "snapshot/", "manifest/"};
+    for (size_t k = 0; k < TARN_COUNT_OF(keys); k++)
+        for (int skip = 0; skip < 8; skip++) {
+            TARN_OWN(fixture_fini) struct fixture f;
+            fixture_init(&f, t);
+            append(&f, 1, "a");
+            others_append(&f, "x");
+            rule(&f, "*", keys[k], TARN_FAULT_FAIL_BEFORE, skip, 1);
+            struct tarn_plan p;
+            struct tarn_status *s = plan(&f, NONE, &p);
+            if (s == TARN_OK)
+                expect_int(p.file_count, 2);
+            tarn_status_free(s);
+            tarn_store_faulty_clear(f.store);
+            expect_str(fixture_files(&f, NONE, NULL), "a x");
+        }
+}
+
+/* Seeds 1158, 1514: of two in a group one is known, so the table looks, and that fails: nobody stands on anything. */
+TARN_TEST(cut_off, look_before_an_answer_is_told_to_all_of_the_group)
+{
+    TARN_OWN(fixture_fini) struct fixture f;
+    struct crowd c;
+    fixture_init(&f, t);
+    crowd_init(&c, &f);
+    crowd_append(&c, "b1", TARN_COMMIT_IDENTIFIER_BATCH, "a", 0);
+    crowd_run(&c);
+    crowd_clear(&c);
+    c.no_plug = true;
+    others_append(&f, "x");
+    crowd_append(&c, "b1", TARN_COMMIT_IDENTIFIER_BATCH, "a", 0);
+    crowd_append(&c, "b2", TARN_COMMIT_IDENTIFIER_BATCH, "b", 0);
+    rule(&f, "get", "manifest-", TARN_FAULT_FAIL_BEFORE, 0, 0);
+    crowd_run(&c);
+    for (int i = 0; i < c.count; i++)
+        expect_int(c.calls[i].reason, TARN_IO_ERROR);
+    tarn_store_faulty_clear(f.store);
+    struct tarn_commit_result result;
+    for (int i = 0; i < c.count; i++)
+        expect_ok(tarn_table_commit(t->op, f.table, &c.calls[i].commit, &result));
+    expect_str(fixture_files(&f, NONE, NULL), "a b plug1 x");
+}
+
+/* --- an id that was used --- */
+
+static void nap_ms(int64_t ms)
+{
+    nanosleep(&(struct timespec){ms / 1000, ms % 1000 * 1000000}, NULL);
+}
+
+/* Snapshot 3 with file "d" is put, and the store doesn't say whether it was; it was, if `arrives`. */
+static void lose_the_put_of_3(struct fixture *f, struct crowd *c, bool arrives)
+{
+    fixture_init(f, c->f->t);
+    crowd_init(c, f);
+    c->no_plug = true;
+    append(f, 1, "a");
+    append(f, 2, "b");
+    if (arrives)
+        rule(f, "put_if_absent", "snapshot-3", TARN_FAULT_FAIL_AFTER, 0, 1);
+    rule(f, "*", "snapshot-3", TARN_FAULT_UNKNOWN, 0, 0);
+    crowd_append(c, "u", 3, "d", 0);
+    tarn_clock_fake(tarn_clock_wall_ms());
+    crowd_start(c);
+    tarn_gate_open(f->gate);
+    nap_ms(100);
+    tarn_clock_fake(tarn_clock_wall_ms() + 60000);
+    crowd_finish(c);
+    tarn_clock_fake(-1);
+    expect_int(c->calls[0].reason, TARN_OUTCOME_UNKNOWN);
+    tarn_store_faulty_clear(f->store);
+    expect_int(folder_has(f, "snapshot/snapshot-3"), arrives);
+}
+
+/* Seed 97: it had landed and has expired; the same bytes again would be a stranger below the history. */
+TARN_TEST(used_id, of_an_attempt_that_landed_is_not_put_again)
+{
+    TARN_OWN(fixture_fini) struct fixture f = {.t = t};
+    struct crowd c = {.f = &f};
+    lose_the_put_of_3(&f, &c, true);
+    others_append(&f, "x");
+    others_append(&f, "y");
+    others_expire(&f, 5);
+    struct tarn_commit_fate fate = fate_of(&f, 3);
+    expect_int(fate.state, TARN_COMMIT_LANDED);
+    expect_int(fate.append_snapshot_id, 3);
+    expect_false(folder_has(&f, "snapshot/snapshot-3"));
+    expect_int(append(&f, 4, "e"), 6);
+    expect_str(fixture_files(&f, NONE, NULL), "a b d e x y");
+    folder_check(&f);
+}
+
+/* Seed 2: others have used it, and it has expired: nobody can tell any more, and nothing is put. */
+TARN_TEST(used_id, of_an_attempt_that_never_arrived_is_not_put_again)
+{
+    TARN_OWN(fixture_fini) struct fixture f = {.t = t};
+    struct crowd c = {.f = &f};
+    lose_the_put_of_3(&f, &c, false);
+    others_append(&f, "x");
+    others_append(&f, "y");
+    others_append(&f, "z");
+    others_expire(&f, 5);
+    expect_int(fate_of(&f, 3).state, TARN_COMMIT_NOT_KNOWN);
+    expect_false(folder_has(&f, "snapshot/snapshot-3"));
+    expect_int(append(&f, 4, "e"), 6);
+    expect_str(fixture_files(&f, NONE, NULL), "a b e x y z");
+    folder_check(&f);
+}
+
+/* A snapshot right below the earliest, whose lists are gone: by a put that came late, or an expiry that stopped half way. */
+TARN_TEST(used_id, right_below_the_history_harms_nobody)
+{
+    for (int drop = 0; drop < 3; drop++) {
+        TARN_OWN(fixture_fini) struct fixture f;
+        fixture_init(&f, t);
+        append(&f, 1, "a");
+        append(&f, 2, "b");
+        append(&f, 3, "c");
+        append(&f, 4, "d");
+        struct tarn_slice used = folder_get(&f, "snapshot/snapshot-2");
+        others_expire(&f, 3);
+        expect_str(fixture_files(&f, NONE, NULL), "a b c d");
+        folder_put(&f, "snapshot/snapshot-2", used);
+        folder_remove(&f, "snapshot/EARLIEST");
+        if (drop < 2)
+            fixture_restart(&f, drop == 1);
+        others_append(&f, "x");
+        expect_str(fixture_files(&f, NONE, NULL), "a b c d x");
+        struct tarn_plan p;
+        expect_status(plan(&f, 2, &p), TARN_SNAPSHOT_EXPIRED, "earliest is 3");
+        expect_int(append(&f, 5, "e"), 6);
+    }
+}
