@@ -345,7 +345,7 @@ def bad_configuration():
     d = lab.daemon("conf")
     refused_start(d, "compaction.auto", **{"compaction.atuo": "true"})
     refused_start(d, "worker.count", **{"worker.count": "many"})
-    refused_start(d, "s3", **{"warehouse.uri": "s3://bucket/wh"})
+    refused_start(d, "credentials", **{"warehouse.uri": "s3://bucket/wh"})
     refused_start(d, "relative|absolute|file", **{"warehouse.uri": "file://relative/wh"})
     refused_start(d, "loopback|insecure|auth", **{"server.grpc_listen": "0.0.0.0:0"})
     refused_start(d, "listen|address|port", **{"server.grpc_listen": "127.0.0.1:99999"})
@@ -430,7 +430,7 @@ def bad_words():
     good = lab.write("good.csv", "id,v\n1,a\n")
     for words, says in [
         (["load", "b.nope", good], ["b.nope"]), (["load", "nope.pk", good], ["nope"]), (["load", "b.pk", lab.path("missing.csv")], ["missing.csv"]),
-        (["load", "b.pk", lab.dir], []), (["load", "b.pk", good, "--mode", "overwrite"], ["overwrite"]),
+        (["load", "b.pk", lab.dir], []), (["load", "b.pk", good, "--mode", "overwrites"], ["overwrite"]),
         (["load", "b.pk", good, "--format", "orc"], ["orc"]), (["scan", "b.pk", "--where", "id ="], []),
         (["scan", "b.pk", "--where", "nope = 1"], ["nope"]), (["scan", "b.pk", "--where", "id = 'x'"], ["x"]),
         (["scan", "b.pk", "--columns", "id,nope"], ["nope"]), (["scan", "b.pk", "--snapshot", "999"], ["999"]),

@@ -31,9 +31,9 @@ def make(d):
         d.tarn("table", "create", "f." + name, "--columns", "id INT NOT NULL, v STRING", "--primary-key", "id", "--option", "bucket=1")
 
 
-def load(d, number, table="f.t", **kw):
+def load(d, number, table="f.t", user="faults", **kw):
     path = lab.write(f"{table}.{number}.jsonl", json.dumps({"id": number, "v": f"row {number}"}) + "\n")
-    return d.tarn("load", table, path, "-o", "json", "--commit-user", "faults", "--commit-id", number, **kw)
+    return d.tarn("load", table, path, "-o", "json", "--commit-user", user, "--commit-id", number, **kw)
 
 
 def rows(d, table="f.t"):
@@ -279,7 +279,7 @@ def outage():
         results = {}
 
         def one(i):
-            results[i] = load(d, i, ok=None)
+            results[i] = load(d, i, user=f"job {i}", ok=None)  # one user's identifiers only rise
         threads = [threading.Thread(target=one, args=(i,)) for i in range(2, 10)]
         for t in threads:
             t.start()
@@ -296,7 +296,7 @@ def outage():
             if got.returncode != 0:
                 check(re.search(r"store|503|unavailable|again|outcome", got.error, re.I), f"load {i}: {got.error}")
         for i in range(2, 10):
-            load(d, i)
+            load(d, i, user=f"job {i}")
         equal(rows(d), list(range(10)), "rows")
         identities_once(d)
         with open(f"/proc/{d.process.pid}/status") as f:
