@@ -220,6 +220,17 @@ static struct tarn_status *find_voided(struct question *q, int64_t *time_ms)
     return TARN_OK;
 }
 
+static struct tarn_status *is_doubtful(struct question *q, bool *out)
+{
+    int64_t id = 0;
+    for (size_t i = 0; i < TARN_COUNT_OF(append_kinds) && id == 0; i++)
+        TARN_TRY(tarn_table__is_in_doubt(q->table, &q->who, append_kinds[i], &id));
+    if (id == 0)
+        TARN_TRY(tarn_table__is_in_doubt(q->table, &q->who, TARN_COMMIT_COMPACT, &id));
+    *out = id != 0;
+    return tarn_table__horizon(q->table, &q->out->horizon_snapshot_id);
+}
+
 /* May it have landed where nobody remembers? */
 static struct tarn_status *find_forgotten(struct question *q, bool *out)
 {
@@ -264,7 +275,9 @@ static struct tarn_status *find_fate(struct question *q, bool *again)
     }
     if (q->out->state == TARN_COMMIT_ROLLED_BACK && q->out->append_snapshot_id != 0)
         return TARN_OK;
-    TARN_TRY(find_forgotten(q, &forgotten)); /* of one part rolled back, the other may stand */
+    TARN_TRY(is_doubtful(q, &forgotten));
+    if (!forgotten)
+        TARN_TRY(find_forgotten(q, &forgotten)); /* of one part rolled back, the other may stand */
     if (forgotten)
         q->out->state = TARN_COMMIT_NOT_KNOWN;
     return TARN_OK;

@@ -236,6 +236,12 @@ TARN_MUST struct tarn_status *tarn_table__voided_find(struct tarn_table *table,
                                                       const struct tarn_identity *who,
                                                       enum tarn_commit_kind kind,
                                                       int64_t *snapshot_id, int64_t *time_ms);
+/* Where it landed, where others may have rolled it back before that expired; 0: nothing of the kind. One that is known to have landed
+ * is found by the above. */
+TARN_MUST struct tarn_status *tarn_table__is_in_doubt(struct tarn_table *table,
+                                                      const struct tarn_identity *who,
+                                                      enum tarn_commit_kind kind,
+                                                      int64_t *snapshot_id);
 /* The content of the last batch of a user; 0: none that is known. */
 TARN_MUST struct tarn_status *tarn_table__last_batch(struct tarn_table *table,
                                                      struct tarn_slice user, uint64_t *content);

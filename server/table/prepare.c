@@ -18,9 +18,20 @@ static struct tarn_status *check_seen(struct tarn_table *table, const struct tar
         return TARN_OK;
     TARN_TRY(tarn_table__receipt_find(table, commit->user, commit->identifier, r->content,
                                       member->kind, snapshot_id));
-    if (*snapshot_id != 0 || commit->identifier == TARN_COMMIT_IDENTIFIER_BATCH)
+    if (*snapshot_id != 0)
         return TARN_OK;
-    int64_t last;
+    int64_t doubtful, last;
+    struct tarn_identity who = {commit->user, commit->identifier, r->content};
+    TARN_TRY(tarn_table__is_in_doubt(table, &who, member->kind, &doubtful));
+    if (doubtful != 0) /* nothing lands twice */
+        return tarn_status_new(
+            TARN_OUTCOME_UNKNOWN,
+            "identifier %" PRId64 " of user %.*s landed in snapshot %" PRId64
+            " of table %s, which others may have rolled back before it expired; it is not put "
+            "again",
+            commit->identifier, TARN_SLICE_ARG(commit->user), doubtful, tarn_table_name(table));
+    if (commit->identifier == TARN_COMMIT_IDENTIFIER_BATCH)
+        return TARN_OK;
     TARN_TRY(tarn_table__last_identifier(table, commit->user, &last));
     if (last == TARN_SNAPSHOT_NONE || commit->identifier >= last)
         return TARN_OK;

@@ -9,6 +9,7 @@
  *   'r' | identity | kind -> snapshot id, time      landed; content 0 but for batches
  *   'o' | snapshot id | identity | kind -> time     the same in order of history, to void and to forget by
  *   'v' | identity | kind -> snapshot id, time      landed there and was rolled back; one in 'r' is newer
+ *   'd' | identity | kind -> snapshot id, time      landed there, and may have been rolled back since
  *   'l' | user -> identifier, snapshot id           the last one that landed, of those that aren't batches
  *   'g' -> snapshot id                              below it lies a gap: history that nobody here has seen
  *   'm' | user -> identifier                        the last one whose receipt was forgotten
@@ -115,10 +116,15 @@ static void add_receipt(struct tarn_state_batch *batch, struct tarn_table *table
     TARN_OWN(tarn_buf_drop) struct tarn_buf landed = {0};
     TARN_OWN(tarn_buf_drop) struct tarn_buf time = {0};
     TARN_OWN(tarn_buf_drop) struct tarn_buf number = {0};
+    TARN_OWN(tarn_buf_drop) struct tarn_buf doubt = {0};
     bool is_batch = who->identifier == TARN_COMMIT_IDENTIFIER_BATCH;
     tagged_key(table, 'r', &key);
     add_identity(&key, who);
     tarn_buf_add_byte(&key, (uint8_t)snapshot->kind);
+    tagged_key(table, 'd', &doubt);
+    add_identity(&doubt, who);
+    tarn_buf_add_byte(&doubt, (uint8_t)snapshot->kind);
+    tarn_state_batch_remove(batch, table->env->state, TARN_FAMILY_RECEIPTS, tarn_buf_slice(&doubt));
     tagged_key(table, 'o', &order);
     tarn_key_add_i64(&order, snapshot->id);
     add_identity(&order, who);
@@ -289,26 +295,35 @@ static struct tarn_status *restore_last(struct tarn_table *table, struct tarn_sl
     return tarn_state_write(table->env->state, batch, false);
 }
 
+#define NOTHING '\0'
+
+/* left: the tag of what is kept of it, or NOTHING. */
 static void void_one(struct tarn_state_batch *batch, struct tarn_table *table, int64_t snapshot_id,
-                     struct tarn_slice identity_and_kind, struct tarn_slice time, bool rolled_back)
+                     struct tarn_slice identity_and_kind, struct tarn_slice time, char left)
 {
     TARN_OWN(tarn_buf_drop) struct tarn_buf landed = {0};
     TARN_OWN(tarn_buf_drop) struct tarn_buf gone = {0};
     TARN_OWN(tarn_buf_drop) struct tarn_buf value = {0};
     tagged_key(table, 'r', &landed);
     tarn_buf_add_slice(&landed, identity_and_kind);
-    tagged_key(table, 'v', &gone);
+    tagged_key(table, left, &gone);
     tarn_buf_add_slice(&gone, identity_and_kind);
     tarn_key_add_i64(&value, snapshot_id);
     tarn_buf_add_slice(&value, time);
     tarn_state_batch_remove(batch, table->env->state, TARN_FAMILY_RECEIPTS,
                             tarn_buf_slice(&landed));
-    if (rolled_back)
+    if (left != NOTHING)
         put(batch, table, &gone, &value);
 }
 
+struct voiding {
+    int64_t from;
+    int64_t doubt_to; /* below: nobody knows whether they are void */
+    bool rolled_back; /* the others are known to be */
+};
+
 /* Voids at most VOID_BATCH_RECEIPTS of them; their users are put into `users`. */
-static struct tarn_status *void_some(struct tarn_table *table, int64_t from, bool rolled_back,
+static struct tarn_status *void_some(struct tarn_table *table, const struct voiding *v,
                                      struct tarn_map *users, bool *more)
 {
     TARN_OWN(tarn_state_batch_drop) struct tarn_state_batch *batch = tarn_state_batch_new();
@@ -317,7 +332,7 @@ static struct tarn_status *void_some(struct tarn_table *table, int64_t from, boo
     TARN_OWN(tarn_buf_drop) struct tarn_buf user = {0};
     tagged_key(table, 'o', &prefix);
     tagged_key(table, 'o', &begin);
-    tarn_key_add_i64(&begin, from);
+    tarn_key_add_i64(&begin, v->from);
     TARN_OWN(tarn_state_iterator_drop)
     struct tarn_state_iterator *it =
         tarn_state_iterator_new(table->env->state, TARN_FAMILY_RECEIPTS, tarn_buf_slice(&prefix));
@@ -333,7 +348,9 @@ static struct tarn_status *void_some(struct tarn_table *table, int64_t from, boo
         identity = rest;
         if (!take_identity(&rest, &user, &who))
             return damaged(table);
-        void_one(batch, table, snapshot_id, identity, value, rolled_back);
+        char left = v->rolled_back ? 'v' : NOTHING;
+        void_one(batch, table, snapshot_id, identity, value,
+                 snapshot_id < v->doubt_to ? 'd' : left);
         tarn_state_batch_remove(batch, table->env->state, TARN_FAMILY_RECEIPTS, key);
         if (who.identifier == TARN_COMMIT_IDENTIFIER_BATCH)
             continue;
@@ -349,18 +366,23 @@ static struct tarn_status *void_some(struct tarn_table *table, int64_t from, boo
     return tarn_state_write(table->env->state, batch, false);
 }
 
-struct tarn_status *tarn_table__receipts_void(struct tarn_table *table, int64_t from,
-                                              bool rolled_back)
+static struct tarn_status *void_all(struct tarn_table *table, const struct voiding *v)
 {
     TARN_OWN(tarn_map_drop) struct tarn_map *users = tarn_map_new();
     for (bool more = true; more;)
-        TARN_TRY(void_some(table, from, rolled_back, users, &more));
+        TARN_TRY(void_some(table, v, users, &more));
     size_t cursor = 0;
     struct tarn_slice user;
     void *unused;
     while (tarn_map_next(users, &cursor, &user, &unused))
         TARN_TRY(restore_last(table, user));
     return TARN_OK;
+}
+
+struct tarn_status *tarn_table__receipts_void(struct tarn_table *table, int64_t from,
+                                              bool rolled_back)
+{
+    return void_all(table, &(struct voiding){.from = from, .rolled_back = rolled_back});
 }
 
 void tarn_table__anchor_put(struct tarn_state_batch *batch, struct tarn_table *table, int64_t id,
@@ -443,6 +465,19 @@ struct tarn_status *tarn_table__voided_find(struct tarn_table *table,
     return TARN_OK;
 }
 
+struct tarn_status *tarn_table__is_in_doubt(struct tarn_table *table,
+                                            const struct tarn_identity *who,
+                                            enum tarn_commit_kind kind, int64_t *snapshot_id)
+{
+    TARN_OWN(tarn_buf_drop) struct tarn_buf key = {0};
+    tagged_key(table, 'd', &key);
+    add_identity(&key, who);
+    tarn_buf_add_byte(&key, (uint8_t)kind);
+    bool found;
+    *snapshot_id = 0;
+    return find_number(table, &key, &found, snapshot_id);
+}
+
 struct tarn_status *tarn_table__last_batch(struct tarn_table *table, struct tarn_slice user,
                                            uint64_t *content)
 {
@@ -496,9 +531,10 @@ struct tarn_status *tarn_table__receipts_doubt(struct tarn_table *table, struct 
 {
     int64_t horizon, from = TARN_MIN(first_in_doubt(table), range.earliest);
     TARN_TRY(tarn_table__horizon(table, &horizon));
-    if (from < range.earliest && horizon < range.earliest) /* first: what follows may be cut off */
-        TARN_TRY(raise_horizon(table, range.earliest));
-    return tarn_table__receipts_void(table, from, false);
+    if (from < range.earliest) /* first: what follows may be cut off */
+        TARN_TRY(raise_horizon(table, horizon == INT64_MAX ? range.earliest
+                                                           : TARN_MAX(horizon, range.earliest)));
+    return void_all(table, &(struct voiding){.from = from, .doubt_to = range.earliest});
 }
 
 struct tarn_status *tarn_table__horizon_rise(struct tarn_table *table, struct tarn_range range)
@@ -514,9 +550,8 @@ struct tarn_status *tarn_table__horizon_rise(struct tarn_table *table, struct ta
     bool gap = range.earliest > TARN_MAX(indexed, (int64_t)1) && range.earliest > horizon;
     if (!unknown && !gap)
         return TARN_OK;
-    if (!unknown)
-        TARN_TRY(tarn_table__receipts_void(table, first_in_doubt(table), false));
-    return raise_horizon(table, range.earliest);
+    return unknown ? raise_horizon(table, range.earliest)
+                   : tarn_table__receipts_doubt(table, range);
 }
 
 struct tarn_status *tarn_table__may_lie_below(struct tarn_table *table,

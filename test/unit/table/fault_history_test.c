@@ -341,3 +341,26 @@ TARN_TEST(used_id, right_below_the_history_harms_nobody)
         expect_int(append(&f, 5, "e"), 6);
     }
 }
+
+/* --- nobody knows any more --- */
+
+/* Seeds 1646, 80108, 90082: what others made of our snapshots has expired. What landed there isn't put a second time. */
+TARN_TEST(in_doubt, nothing_lands_twice)
+{
+    TARN_OWN(fixture_fini) struct fixture f;
+    fixture_init(&f, t);
+    append(&f, 1, "a");
+    append(&f, 2, "b");
+    append(&f, 3, "c");
+    others_append(&f, "w");
+    others_append(&f, "x");
+    others_append(&f, "y");
+    others_expire(&f, 6);
+    struct tarn_manifest_entry b = add(&f, "b");
+    int64_t id;
+    expect_status(fixture_append(&f, "u", 2, &b, 1, &id), TARN_OUTCOME_UNKNOWN, "snapshot 2");
+    expect_int(fate_of(&f, 2).state, TARN_COMMIT_NOT_KNOWN);
+    expect_int(append(&f, 4, "d"), 7);
+    expect_int(fate_of(&f, 4).state, TARN_COMMIT_LANDED);
+    expect_str(fixture_files(&f, NONE, NULL), "a b c d w x y");
+}
