@@ -2,6 +2,20 @@
 
 /* Where a subscription begins, what a snapshot tells its subscribers, and the consumers that remember positions. */
 
+struct tarn_status *tarn_service__look(struct tarn_op *op, struct tarn_table *table,
+                                       const struct tarn_table_view **out)
+{
+    struct tarn_status *s = tarn_table_look(op, table, out);
+    enum tarn_reason reason = tarn_status_reason(s);
+    if (reason != TARN_SNAPSHOT_EXPIRED && reason != TARN_SNAPSHOT_NOT_FOUND &&
+        reason != TARN_SNAPSHOT_ROLLED_BACK)
+        return s;
+    struct tarn_status *passes =
+        tarn_status_new(TARN_STORE_UNAVAILABLE, "%s", tarn_status_message(s));
+    tarn_status_free(s);
+    return passes;
+}
+
 /* --- ends that name where to begin anew --- */
 
 static void add_earliest(struct tarn_op *op, struct tarn_table *table, struct tarn_status *status)
@@ -66,6 +80,30 @@ static struct tarn_status *rolled_back(struct tarn_op *op, struct tarn_table *ta
                                tarn_table_name(table));
 }
 
+uint64_t tarn_service__records(const struct tarn_snapshot *snapshot)
+{
+    return snapshot->total_record_count < 0 ? 0 : (uint64_t)snapshot->total_record_count + 1;
+}
+
+/* The snapshot of that position has expired, and this is what follows: was it put upon that one, or on another which
+ * had taken its place? *again: it isn't there either. */
+static struct tarn_status *check_next(struct tarn_op *op, struct tarn_table *table,
+                                      const struct tarn_position *p, bool *again)
+{
+    struct tarn_snapshot next;
+    uint64_t identity;
+    bool found;
+    *again = false;
+    if (p->records == 0)
+        return TARN_OK;
+    TARN_TRY(tarn_table_find_snapshot(op, table, p->snapshot_id + 1, &found, &next, &identity));
+    *again = !found;
+    if (!found || next.total_record_count < 0 || next.delta_record_count == TARN_SNAPSHOT_NONE)
+        return TARN_OK;
+    uint64_t before = (uint64_t)next.total_record_count - (uint64_t)next.delta_record_count;
+    return before + 1 == p->records ? TARN_OK : rolled_back(op, table, p->snapshot_id);
+}
+
 /* Its snapshot isn't there. What the folder holds says why; others may change it in between. *again: they did. */
 static struct tarn_status *check_missing(struct tarn_op *op, struct tarn_table *table,
                                          const struct tarn_position *p, bool *again)
@@ -75,8 +113,10 @@ static struct tarn_status *check_missing(struct tarn_op *op, struct tarn_table *
     *again = false;
     if (earliest > next)
         return expired(op, table, next);
-    if (p->snapshot_id == 0 || (p->behind && earliest == next))
-        return TARN_OK; /* it is gone, but nothing is missing */
+    if (p->snapshot_id == 0)
+        return TARN_OK;
+    if (p->behind && earliest == next) /* it is gone, but nothing is missing */
+        return check_next(op, table, p, again);
     /* Snapshots expire from the earliest on: what is missing above it was undone. */
     *again = earliest == p->snapshot_id;
     return *again ? TARN_OK : rolled_back(op, table, p->snapshot_id);
@@ -125,6 +165,7 @@ static struct tarn_status *start_behind(struct tarn_op *op, struct start *start,
     start->at.behind = true;
     TARN_TRY(
         tarn_table_find_snapshot(op, start->table, id, &found, &snapshot, &start->at.identity));
+    start->at.records = found ? tarn_service__records(&snapshot) : 0;
     return found ? TARN_OK : tarn_service__check_position(op, start->table, &start->at);
 }
 
@@ -328,7 +369,7 @@ struct tarn_status *tarn_service__plan_event(struct tarn_op *op, struct tarn_tab
         .changes_from = snapshot_id - 1,
         .whole_buckets = !whole,
     };
-    TARN_TRY(tarn_table_look(op, table, &view));
+    TARN_TRY(tarn_service__look(op, table, &view));
     *differs = spec->how == TARN_CHANGES_DIFF && !whole;
     if (!*differs && !whole)
         TARN_TRY(sees_overwrite(op, table, &view->schema, snapshot_id, differs));
@@ -402,7 +443,7 @@ struct tarn_status *tarn_service_subscribe(struct tarn_op *op, struct tarn_servi
     if (keeps) /* it decides what expiry keeps */
         TARN_TRY(check_write(op, service, table));
     start.table = table;
-    TARN_TRY(tarn_table_look(op, table, &start.view));
+    TARN_TRY(tarn_service__look(op, table, &start.view));
     start.latest = start.view->has_snapshot ? start.view->snapshot.id : 0;
     start.earliest = start.view->has_snapshot ? start.view->earliest_id : 0;
     TARN_TRY(check_where(op, start.view, spec.where));
@@ -435,7 +476,7 @@ struct tarn_status *tarn_service_set_consumer(struct tarn_op *op, struct tarn_se
     bool found;
     TARN_TRY(tarn_service__table(op, service, ref, TARN_ACTION_WRITE, &table));
     TARN_TRY(tarn_consumer_check_id(id));
-    TARN_TRY(tarn_table_look(op, table, &view));
+    TARN_TRY(tarn_service__look(op, table, &view));
     int64_t end = view->has_snapshot ? view->snapshot.id + 1 : 1;
     if (next_snapshot == 0)
         next_snapshot = end;

@@ -48,6 +48,7 @@ static struct tarn_status *add_event(struct tarn_op *op, struct maker *m,
     struct tarn_position position = {
         .snapshot_id = entry->snapshot_id,
         .identity = entry->identity,
+        .records = last ? entry->records : 0,
         .behind = last,
         .whole = m->whole && !last,
         .next_part = last ? 0 : (uint32_t)entry->count + 1,
@@ -150,7 +151,7 @@ static struct tarn_status *make_events(struct tarn_op *op, struct maker *m, bool
     *made = true;
     if (!m->spec->changes)
         return add_event(op, m, NULL, NULL, 0, false, true);
-    TARN_TRY(tarn_table_look(op, m->table, &view));
+    TARN_TRY(tarn_service__look(op, m->table, &view));
     m->differs = m->spec->how == TARN_CHANGES_DIFF && !m->whole;
     TARN_TRY(check_same(op, m, made));
     if (!*made)
@@ -198,8 +199,10 @@ struct tarn_status *tarn_service__entry_make(struct tarn_op *op, struct tarn_tab
         return tarn_service__check_position(op, table, &self);
     }
     entry->parent_identity = parent.identity;
-    if (found)
+    if (found) {
+        entry->records = tarn_service__records(&m.snapshot);
         s = make_events(op, &m, &made);
+    }
     if (s != TARN_OK && !is_gone(s))
         return s;
     struct tarn_status *ended = tarn_service__check_position(op, table, &parent);

@@ -125,7 +125,7 @@ static void run_look(struct tarn_subscribe_work *work)
     if (catalog != NULL)
         s = tarn_catalog_check_table(&op, catalog, watched->table);
     if (s == TARN_OK)
-        s = tarn_table_look(&op, watched->table, &view);
+        s = tarn_service__look(&op, watched->table, &view);
     bool failed = s != TARN_OK;
     if (failed && !tarn_service__work_passes(s)) {
         pthread_mutex_lock(&watched->lock);
@@ -334,8 +334,8 @@ static struct tarn_watched *take_watched(struct tarn_subscriptions *hub, struct 
 
 /* With the lock held. */
 static struct tarn_topic *take_topic(struct tarn_watched *watched,
-                                     const struct tarn_topic_spec *spec, int64_t latest_id,
-                                     uint64_t identity)
+                                     const struct tarn_topic_spec *spec,
+                                     const struct tarn_position *latest)
 {
     struct tarn_topic *topic;
     for (topic = watched->topics; topic != NULL; topic = topic->next)
@@ -346,8 +346,9 @@ static struct tarn_topic *take_topic(struct tarn_watched *watched,
     topic->watched = watched;
     topic->spec = *spec;
     topic->spec.where = tarn_strdup(spec->where);
-    topic->newest_id = latest_id;
-    topic->newest_identity = identity;
+    topic->newest_id = latest->snapshot_id;
+    topic->newest_identity = latest->identity;
+    topic->newest_records = latest->records;
     topic->load.run = tarn_service__run_load;
     topic->next = watched->topics;
     watched->topics = topic;
@@ -362,11 +363,14 @@ struct tarn_status *tarn_service__subscriber_add(struct tarn_op *op, struct tarn
 {
     TARN_OWN(tarn_table_view_drop) const struct tarn_table_view *view = NULL;
     struct tarn_snapshot snapshot;
-    uint64_t identity = 0;
+    struct tarn_position latest = {0};
     bool found;
-    TARN_TRY(tarn_table_look(op, table, &view));
-    int64_t latest = view->has_snapshot ? view->snapshot.id : 0;
-    TARN_TRY(tarn_table_find_snapshot(op, table, latest, &found, &snapshot, &identity));
+    TARN_TRY(tarn_service__look(op, table, &view));
+    latest.snapshot_id = view->has_snapshot ? view->snapshot.id : 0;
+    TARN_TRY(tarn_table_find_snapshot(op, table, latest.snapshot_id, &found, &snapshot,
+                                      &latest.identity));
+    if (found)
+        latest.records = tarn_service__records(&snapshot);
     int count = atomic_fetch_add(&hub->subscriber_count, 1) + 1;
     if (count > hub->options.subscriber_max) {
         atomic_fetch_sub(&hub->subscriber_count, 1);
@@ -382,7 +386,7 @@ struct tarn_status *tarn_service__subscriber_add(struct tarn_op *op, struct tarn
     sub->next_id = position->snapshot_id + position->behind;
     if (!position->behind) { /* nothing of it counts as told: what is before it does */
         sub->last.snapshot_id = position->snapshot_id - 1;
-        sub->last.identity = 0;
+        sub->last.identity = sub->last.records = 0;
         sub->first_identity = position->identity;
         sub->next_part = position->next_part;
         sub->whole = position->whole;
@@ -390,7 +394,7 @@ struct tarn_status *tarn_service__subscriber_add(struct tarn_op *op, struct tarn
     sub->catch_up.run = tarn_service__run_catch_up;
     struct tarn_watched *watched = take_watched(hub, table);
     pthread_mutex_lock(&watched->lock);
-    struct tarn_topic *topic = take_topic(watched, spec, latest, identity);
+    struct tarn_topic *topic = take_topic(watched, spec, &latest);
     sub->topic = topic;
     sub->next = topic->subscribers;
     sub->link = &topic->subscribers;

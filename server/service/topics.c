@@ -47,6 +47,7 @@ static void ring_push(struct tarn_topic *topic, struct tarn_entry *consumed)
     topic->ring[topic->ring_count++] = consumed;
     topic->newest_id = consumed->snapshot_id;
     topic->newest_identity = consumed->identity;
+    topic->newest_records = consumed->records;
 }
 
 /* Gives the entry to all who wait for it. Consumes it. */
@@ -79,12 +80,14 @@ static void fan_out(struct tarn_topic *topic, struct tarn_entry *entry)
 }
 
 /* History is not what the topic knew: everybody looks for himself whether he can go on. */
-static void begin_anew(struct tarn_topic *topic, int64_t latest_id, uint64_t identity)
+static void begin_anew(struct tarn_topic *topic, int64_t latest_id, uint64_t identity,
+                       uint64_t records)
 {
     pthread_mutex_lock(&topic->watched->lock);
     tarn_service__ring_clear(topic);
     topic->newest_id = latest_id;
     topic->newest_identity = identity;
+    topic->newest_records = records;
     for (struct tarn_subscriber *sub = topic->subscribers; sub != NULL; sub = sub->next) {
         sub->verify++;
         /* One in the middle of an entry goes on with it; the others are put to work. */
@@ -100,8 +103,10 @@ static struct tarn_status *load_next(struct tarn_op *op, struct tarn_topic *topi
 {
     struct tarn_entry *entry = NULL;
     /* Only this loader changes newest: it may be read without the lock. */
-    const struct tarn_position last = {
-        .snapshot_id = topic->newest_id, .identity = topic->newest_identity, .behind = true};
+    const struct tarn_position last = {.snapshot_id = topic->newest_id,
+                                       .identity = topic->newest_identity,
+                                       .records = topic->newest_records,
+                                       .behind = true};
     struct tarn_status *s =
         tarn_service__entry_make(op, topic->watched->table, &topic->spec, &last, 0, false, &entry);
     enum tarn_reason reason = tarn_status_reason(s);
@@ -125,7 +130,7 @@ static struct tarn_status *load(struct tarn_op *op, struct tarn_topic *topic)
     pthread_mutex_lock(&watched->lock);
     uint64_t news = watched->news;
     pthread_mutex_unlock(&watched->lock);
-    TARN_TRY(tarn_table_look(op, watched->table, &view));
+    TARN_TRY(tarn_service__look(op, watched->table, &view));
     int64_t latest = view->has_snapshot ? view->snapshot.id : 0;
     if (latest == topic->newest_id && news == topic->seen_news)
         return TARN_OK;
@@ -139,7 +144,7 @@ static struct tarn_status *load(struct tarn_op *op, struct tarn_topic *topic)
         identity = 0;
         TARN_TRY(
             tarn_table_find_snapshot(op, watched->table, latest, &found, &snapshot, &identity));
-        begin_anew(topic, latest, identity);
+        begin_anew(topic, latest, identity, found ? tarn_service__records(&snapshot) : 0);
     }
     topic->seen_news = news;
     return TARN_OK;
