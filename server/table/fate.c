@@ -273,13 +273,15 @@ static struct tarn_status *find_fate(struct question *q, bool *again)
             .state = TARN_COMMIT_REFUSED, .reason = refusal.reason, .message = refusal.message};
         return TARN_OK;
     }
-    if (q->out->state == TARN_COMMIT_ROLLED_BACK && q->out->append_snapshot_id != 0)
+    TARN_TRY(is_doubtful(q, &forgotten)); /* it landed once more behind the roll-back */
+    if (!forgotten && q->out->state == TARN_COMMIT_ROLLED_BACK && q->out->append_snapshot_id != 0)
         return TARN_OK;
-    TARN_TRY(is_doubtful(q, &forgotten));
     if (!forgotten)
         TARN_TRY(find_forgotten(q, &forgotten)); /* of one part rolled back, the other may stand */
-    if (forgotten)
+    if (forgotten) {
         q->out->state = TARN_COMMIT_NOT_KNOWN;
+        q->out->append_snapshot_id = q->out->compact_snapshot_id = 0;
+    }
     return TARN_OK;
 }
 
