@@ -203,6 +203,14 @@ static struct tarn_status *find_landed(struct question *q)
                                       TARN_COMMIT_COMPACT, &out->compact_snapshot_id));
     if (out->append_snapshot_id != 0 || out->compact_snapshot_id != 0)
         out->state = TARN_COMMIT_LANDED;
+    /* A compact part lands behind its append part: what took that away would have taken this one, too. */
+    for (size_t i = 0; i < TARN_COUNT_OF(append_kinds) && out->append_snapshot_id == 0; i++) {
+        int64_t id = 0;
+        if (out->compact_snapshot_id != 0)
+            TARN_TRY(tarn_table__is_in_doubt(q->table, who, append_kinds[i], &id));
+        if (id < out->compact_snapshot_id)
+            out->append_snapshot_id = id;
+    }
     return TARN_OK;
 }
 
