@@ -61,8 +61,8 @@ struct tarn_put {
     int64_t ground_seen_ms; /* when N-1 was last seen (I3); NEVER: not since the attempt began */
     int64_t begun_ms;       /* when the put that made it began */
     enum tarn_claim claim;
-    bool expired;               /* it was made, used and has expired since, or another under its id */
-    bool taken_back;            /* it was there for a moment: what it names stays */
+    bool expired;    /* it was made, used and has expired since, or another under its id */
+    bool taken_back; /* it was there for a moment: what it names stays */
     struct tarn_status *status; /* OK, or why nothing was put */
 };
 #define TARN_NEVER_MS (INT64_MIN / 2)
