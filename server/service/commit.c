@@ -202,13 +202,7 @@ static enum tarn_commit_kind append_kind(const struct tarn_commit *commit)
         return TARN_COMMIT_ANALYZE;
     if (commit->overwrite != TARN_OVERWRITE_NONE)
         return TARN_COMMIT_OVERWRITE;
-    for (size_t i = 0; i < commit->append.count; i++)
-        if (commit->append.entries[i].kind == TARN_ENTRY_DELETE)
-            return TARN_COMMIT_OVERWRITE;
-    for (size_t i = 0; i < commit->append.index_count; i++)
-        if (tarn_slice_is(commit->append.index[i].file.type, TARN_INDEX_DELETION_VECTORS))
-            return TARN_COMMIT_OVERWRITE;
-    return TARN_COMMIT_APPEND;
+    return tarn_commit_append_kind(commit);
 }
 
 static struct tarn_status *check_analyze(const struct tarn_commit *commit)

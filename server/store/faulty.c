@@ -2,14 +2,12 @@
  * The wrapping store itself: each call asks what it is to suffer, and then mostly does what was asked. What
  * is promised stands in faulty.h.
  */
-#include <time.h>
 #include <unistd.h>
 
 #include "exec/exec.h"
 #include "store/faulty_internal.h"
 
 #define KILLED_EXIT 137 /* what a shell shows for kill -9 */
-#define NAP_MS 20       /* between two looks at the deadline */
 
 struct handle { /* a reader or writer */
     struct faulty *faulty;
@@ -24,19 +22,6 @@ static bool suffers(const struct strike *strike, enum tarn_fault fault)
     return strike->hit && strike->fault == fault;
 }
 
-/* As a request that hangs: the caller's giving up ends the wait. */
-static void wait_ms(const struct tarn_op *op, int64_t ms)
-{
-    tarn_exec_wait_begin();
-    while (ms > 0 && !tarn_op_is_cancelled(op) && tarn_op_wait_ms(op, 1) > 0) {
-        int64_t nap_ms = TARN_MIN(ms, (int64_t)NAP_MS);
-        struct timespec nap = {0, nap_ms * 1000000};
-        nanosleep(&nap, NULL);
-        ms -= nap_ms;
-    }
-    tarn_exec_wait_end();
-}
-
 /* Deaths before the call, late puts that are due, and delays happen here. */
 static struct strike begin(struct faulty *f, struct tarn_op *op, const char *call, const char *key)
 {
@@ -47,7 +32,7 @@ static struct strike begin(struct faulty *f, struct tarn_op *op, const char *cal
     if (suffers(&strike, TARN_FAULT_KILL_BEFORE))
         _exit(KILLED_EXIT);
     if (delay_ms > 0)
-        wait_ms(op, delay_ms);
+        tarn_store__wait_ms(op, delay_ms);
     return strike;
 }
 

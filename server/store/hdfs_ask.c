@@ -12,14 +12,12 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "exec/exec.h"
 
 #define DELAY_MIN_MS 25
 #define DELAY_MAX_MS 5000
-#define NAP_MS 20
 #define ANSWER_MAX ((size_t)64 << 10) /* of errors, and of what isn't data */
 #define TOKEN_SIZE_MAX ((size_t)16 << 10)
 
@@ -32,14 +30,7 @@ void tarn_hdfs__back_off(struct tarn_op *op, int try_count)
         limit_ms *= 2;
     limit_ms = TARN_MIN(limit_ms, (int64_t)DELAY_MAX_MS);
     int64_t ms = limit_ms / 2 + (int64_t)(tarn_random_u64() % (uint64_t)(limit_ms / 2 + 1));
-    tarn_exec_wait_begin();
-    while (ms > 0 && !tarn_op_is_cancelled(op) && tarn_op_wait_ms(op, 1) > 0) {
-        int64_t nap_ms = TARN_MIN(ms, (int64_t)NAP_MS);
-        struct timespec nap = {0, nap_ms * 1000000};
-        nanosleep(&nap, NULL);
-        ms -= nap_ms;
-    }
-    tarn_exec_wait_end();
+    tarn_store__wait_ms(op, ms);
 }
 
 /* --- who asks --- */

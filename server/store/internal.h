@@ -38,6 +38,9 @@ TARN_MUST struct tarn_status *tarn_store__s3_open(const struct tarn_conf *conf, 
 #define TARN_STORE_FAULTS_MAX 64
 TARN_MUST struct tarn_status *tarn_store__faulty_parse(struct tarn_store *faulty, const char *text);
 
+/* Waits so long, or until the caller gives up. */
+void tarn_store__wait_ms(const struct tarn_op *op, int64_t ms);
+
 /* PATH_INVALID unless `key` is one. may_be_root: "" is the root folder. */
 TARN_MUST struct tarn_status *tarn_store__key_check(const char *key, bool may_be_root);
 

@@ -12,7 +12,6 @@
 #include "store/s3.h"
 
 #include <stdio.h>
-#include <time.h>
 
 #include "exec/exec.h"
 
@@ -434,17 +433,8 @@ static void settle(struct tarn_s3 *s3, struct tarn_op *op, struct attempt *attem
 
 static struct tarn_status *wait_for(struct tarn_op *op, int64_t delay_ms)
 {
-    struct timespec tick = {.tv_nsec = TARN_FETCH_TICK_MS * 1000000L};
-    tarn_exec_wait_begin();
-    struct tarn_status *s = tarn_op_check(op);
-    while (s == TARN_OK && delay_ms > 0) {
-        tick.tv_nsec = TARN_MIN(delay_ms, (int64_t)TARN_FETCH_TICK_MS) * 1000000L;
-        nanosleep(&tick, NULL);
-        delay_ms -= TARN_FETCH_TICK_MS;
-        s = tarn_op_check(op);
-    }
-    tarn_exec_wait_end();
-    return s;
+    tarn_store__wait_ms(op, delay_ms);
+    return tarn_op_check(op);
 }
 
 /* --- rounds --- */

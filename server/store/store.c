@@ -5,6 +5,8 @@
 #include "exec/exec.h"
 #include "store/internal.h"
 
+#include <time.h>
+
 /* The path of one system call must stay below PATH_MAX, with a temporary name at its end. */
 #define KEY_SIZE_MAX ((size_t)3800)
 #define SEGMENT_SIZE_MAX ((size_t)255)
@@ -19,6 +21,20 @@ struct tarn_store_writer {
     struct tarn_store *store; /* shared */
     void *driver;
 };
+
+#define NAP_MS 20 /* so soon a wait learns that nobody wants its end any more */
+
+void tarn_store__wait_ms(const struct tarn_op *op, int64_t ms)
+{
+    tarn_exec_wait_begin();
+    while (ms > 0 && !tarn_op_is_cancelled(op) && tarn_op_wait_ms(op, 1) > 0) {
+        int64_t nap_ms = TARN_MIN(ms, (int64_t)NAP_MS);
+        struct timespec nap = {0, nap_ms * 1000000};
+        nanosleep(&nap, NULL);
+        ms -= nap_ms;
+    }
+    tarn_exec_wait_end();
+}
 
 /* ---- keys ---- */
 

@@ -36,24 +36,11 @@ static void announce_landed(struct pipeline *p)
 
 /* --- ends that are no snapshot --- */
 
-/* Whose answer says something about the request, and not about the store or the caller. */
-static bool is_refusal(const struct tarn_status *s)
-{
-    switch (tarn_status_code(s)) {
-    case TARN_CODE_INVALID_ARGUMENT:
-    case TARN_CODE_FAILED_PRECONDITION:
-    case TARN_CODE_ABORTED:
-        return true;
-    default:
-        return false;
-    }
-}
-
 /* Nobody may be to blame but one: then each goes alone, and the others land. Nothing is left when they are told. */
 static void fail(struct tarn_group *group, struct tarn_status *consumed)
 {
     tarn_table__unprepare(group);
-    if (group->count > 1 && is_refusal(consumed)) {
+    if (group->count > 1 && tarn_table__is_refusal(consumed)) {
         for (size_t i = 0; i < group->count; i++)
             group->members[i]->alone = true;
         tarn_status_free(consumed);
@@ -520,7 +507,7 @@ static bool has_append(const struct tarn_commit *commit, const struct tarn_table
 }
 
 /* An append that takes something away is an OVERWRITE to those who read streams (docs/format.md, "Snapshots"). */
-static enum tarn_commit_kind append_kind(const struct tarn_commit *commit)
+enum tarn_commit_kind tarn_commit_append_kind(const struct tarn_commit *commit)
 {
     const struct tarn_commit_part *part = &commit->append;
     if (commit->kind != TARN_COMMIT_APPEND)
@@ -561,8 +548,8 @@ static void fill_request(struct tarn_request *r)
     bool batch = commit->identifier == TARN_COMMIT_IDENTIFIER_BATCH;
     r->content = batch ? tarn_commit_content(commit) : 0;
     r->nameless = is_nameless(commit);
-    r->append =
-        (struct tarn_member){.request = r, .kind = append_kind(commit), .part = &commit->append};
+    r->append = (struct tarn_member){
+        .request = r, .kind = tarn_commit_append_kind(commit), .part = &commit->append};
     r->compact =
         (struct tarn_member){.request = r, .kind = TARN_COMMIT_COMPACT, .part = &commit->compact};
 }

@@ -154,6 +154,8 @@ void tarn_table__advance(struct tarn_group *group);
 void tarn_table__announce(struct tarn_group *consumed);
 
 /* --- fate.c --- */
+/* Says the answer something about the request, and not about the store or the caller? */
+bool tarn_table__is_refusal(const struct tarn_status *s);
 /* Remembers why the request can't land, if it is a reason that asking later should find. */
 void tarn_table__refused(const struct tarn_op *op, struct tarn_table *table,
                          const struct tarn_request *request, const struct tarn_status *why);

@@ -16,16 +16,10 @@
 #define REFUSAL_MESSAGE_MAX 1000
 #define SETTLE_TRIES 3
 
-static void tagged_key(const struct tarn_table *table, char tag, struct tarn_buf *key)
-{
-    tarn_buf_add(key, table->uuid, TARN_UUID_SIZE - 1);
-    tarn_buf_add_byte(key, (uint8_t)tag);
-}
-
 static void refusal_key(const struct tarn_table *table, const struct tarn_identity *who,
                         struct tarn_buf *key)
 {
-    tagged_key(table, 'f', key);
+    tarn_table__tagged_key(table->uuid, 'f', key);
     tarn_key_add_bytes(key, who->user);
     tarn_key_add_i64(key, who->identifier);
     tarn_key_add_u64(key, who->content);
@@ -34,7 +28,7 @@ static void refusal_key(const struct tarn_table *table, const struct tarn_identi
 /* --- refusals --- */
 
 /* Those that say something about the request; whatever else a commit fails with may be over when it is sent again. */
-static bool is_refusal(const struct tarn_status *s)
+bool tarn_table__is_refusal(const struct tarn_status *s)
 {
     switch (tarn_status_code(s)) {
     case TARN_CODE_INVALID_ARGUMENT:
@@ -66,7 +60,7 @@ static struct tarn_status *next_number(struct tarn_table *table, struct tarn_sta
     TARN_OWN(tarn_buf_drop) struct tarn_buf key = {0};
     TARN_OWN(tarn_buf_drop) struct tarn_buf value = {0};
     bool found;
-    tagged_key(table, 'n', &key);
+    tarn_table__tagged_key(table->uuid, 'n', &key);
     TARN_TRY(get(table, &key, &found, &value));
     struct tarn_slice rest = tarn_buf_slice(&value);
     if (!found || !tarn_key_take_i64(&rest, out))
@@ -87,7 +81,7 @@ static struct tarn_status *take_slot(struct tarn_table *table, struct tarn_state
     TARN_OWN(tarn_buf_drop) struct tarn_buf old = {0};
     bool found;
     int64_t held = number - REFUSALS_MAX, latest;
-    tagged_key(table, 'q', &key);
+    tarn_table__tagged_key(table->uuid, 'q', &key);
     tarn_key_add_i64(&key, number % REFUSALS_MAX);
     TARN_TRY(get(table, &key, &found, &old_key));
     if (found)
@@ -123,7 +117,7 @@ static struct tarn_status *remember(struct tarn_table *table, const struct tarn_
 void tarn_table__refused(const struct tarn_op *op, struct tarn_table *table,
                          const struct tarn_request *request, const struct tarn_status *why)
 {
-    if (why == TARN_OK || !is_refusal(why))
+    if (why == TARN_OK || !tarn_table__is_refusal(why))
         return;
     struct tarn_identity who = {request->commit->user, request->commit->identifier,
                                 request->content};

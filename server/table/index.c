@@ -107,7 +107,7 @@ static void change_key(const char *uuid, int64_t snapshot_id, enum tarn_change w
     add_rest(entry, key);
 }
 
-static void tagged_key(const char *uuid, char tag, struct tarn_buf *key)
+void tarn_table__tagged_key(const char *uuid, char tag, struct tarn_buf *key)
 {
     add_uuid(key, uuid);
     tarn_buf_add_byte(key, (uint8_t)tag);
@@ -115,7 +115,7 @@ static void tagged_key(const char *uuid, char tag, struct tarn_buf *key)
 
 static void snapshot_key(const char *uuid, int64_t id, struct tarn_buf *key)
 {
-    tagged_key(uuid, 's', key);
+    tarn_table__tagged_key(uuid, 's', key);
     tarn_key_add_i64(key, id);
 }
 
@@ -505,7 +505,7 @@ void tarn_table__index_batch_snapshot(struct tarn_index_batch *b,
     TARN_OWN(tarn_buf_drop) struct tarn_buf head_key = {0};
     TARN_OWN(tarn_buf_drop) struct tarn_buf head = {0};
     snapshot_key(b->table->uuid, snapshot->id, &key);
-    tagged_key(b->table->uuid, 'h', &head_key);
+    tarn_table__tagged_key(b->table->uuid, 'h', &head_key);
     tarn_key_add_i64(&head, snapshot->id);
     tarn_key_add_u64(&head, tarn_xxh64(json, 0));
     tarn_key_add_u64(&head, TARN_INDEX_LAYOUT);
@@ -532,7 +532,7 @@ struct tarn_status *tarn_table__indexed_id(struct tarn_table *table, int64_t *id
 {
     TARN_OWN(tarn_buf_drop) struct tarn_buf key = {0};
     TARN_OWN(tarn_buf_drop) struct tarn_buf value = {0};
-    tagged_key(table->uuid, 'h', &key);
+    tarn_table__tagged_key(table->uuid, 'h', &key);
     bool found;
     TARN_TRY(tarn_state_get(table->env->state, TARN_FAMILY_SNAPSHOTS, tarn_buf_slice(&key), &found,
                             &value));

@@ -153,6 +153,8 @@ void tarn_head_drop(struct tarn_head **head);
 /* --- the index in the state (index.c) --- */
 void tarn_table__live_key(const char *uuid, const struct tarn_manifest_entry *entry,
                           struct tarn_buf *key);
+/* uuid | tag: where the keys of a kind begin, in families that hold several. Appends. */
+void tarn_table__tagged_key(const char *uuid, char tag, struct tarn_buf *key);
 void tarn_table__bucket_prefix(const char *uuid, struct tarn_slice partition, const int32_t *bucket,
                                struct tarn_buf *key);
 /* Brings the index to `latest`: from where it stands, or anew where that is not in the table's history. Each snapshot is

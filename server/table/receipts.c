@@ -23,12 +23,6 @@
 #define VOID_BATCH_RECEIPTS 10000
 #define FORGET_BATCH_RECEIPTS 1000
 
-static void tagged_key(const struct tarn_table *table, char tag, struct tarn_buf *key)
-{
-    tarn_buf_add(key, table->uuid, TARN_UUID_SIZE - 1);
-    tarn_buf_add_byte(key, (uint8_t)tag);
-}
-
 static void add_identity(struct tarn_buf *key, const struct tarn_identity *who)
 {
     tarn_key_add_bytes(key, who->user);
@@ -39,7 +33,7 @@ static void add_identity(struct tarn_buf *key, const struct tarn_identity *who)
 static void user_key(const struct tarn_table *table, char tag, struct tarn_slice user,
                      struct tarn_buf *key)
 {
-    tagged_key(table, tag, key);
+    tarn_table__tagged_key(table->uuid, tag, key);
     tarn_key_add_bytes(key, user);
 }
 
@@ -118,14 +112,14 @@ static void add_receipt(struct tarn_state_batch *batch, struct tarn_table *table
     TARN_OWN(tarn_buf_drop) struct tarn_buf number = {0};
     TARN_OWN(tarn_buf_drop) struct tarn_buf doubt = {0};
     bool is_batch = who->identifier == TARN_COMMIT_IDENTIFIER_BATCH;
-    tagged_key(table, 'r', &key);
+    tarn_table__tagged_key(table->uuid, 'r', &key);
     add_identity(&key, who);
     tarn_buf_add_byte(&key, (uint8_t)snapshot->kind);
-    tagged_key(table, 'd', &doubt);
+    tarn_table__tagged_key(table->uuid, 'd', &doubt);
     add_identity(&doubt, who);
     tarn_buf_add_byte(&doubt, (uint8_t)snapshot->kind);
     tarn_state_batch_remove(batch, table->env->state, TARN_FAMILY_RECEIPTS, tarn_buf_slice(&doubt));
-    tagged_key(table, 'o', &order);
+    tarn_table__tagged_key(table->uuid, 'o', &order);
     tarn_key_add_i64(&order, snapshot->id);
     add_identity(&order, who);
     tarn_buf_add_byte(&order, (uint8_t)snapshot->kind);
@@ -304,9 +298,9 @@ static void void_one(struct tarn_state_batch *batch, struct tarn_table *table, i
     TARN_OWN(tarn_buf_drop) struct tarn_buf landed = {0};
     TARN_OWN(tarn_buf_drop) struct tarn_buf gone = {0};
     TARN_OWN(tarn_buf_drop) struct tarn_buf value = {0};
-    tagged_key(table, 'r', &landed);
+    tarn_table__tagged_key(table->uuid, 'r', &landed);
     tarn_buf_add_slice(&landed, identity_and_kind);
-    tagged_key(table, left, &gone);
+    tarn_table__tagged_key(table->uuid, left, &gone);
     tarn_buf_add_slice(&gone, identity_and_kind);
     tarn_key_add_i64(&value, snapshot_id);
     tarn_buf_add_slice(&value, time);
@@ -330,8 +324,8 @@ static struct tarn_status *void_some(struct tarn_table *table, const struct void
     TARN_OWN(tarn_buf_drop) struct tarn_buf prefix = {0};
     TARN_OWN(tarn_buf_drop) struct tarn_buf begin = {0};
     TARN_OWN(tarn_buf_drop) struct tarn_buf user = {0};
-    tagged_key(table, 'o', &prefix);
-    tagged_key(table, 'o', &begin);
+    tarn_table__tagged_key(table->uuid, 'o', &prefix);
+    tarn_table__tagged_key(table->uuid, 'o', &begin);
     tarn_key_add_i64(&begin, v->from);
     TARN_OWN(tarn_state_iterator_drop)
     struct tarn_state_iterator *it =
@@ -390,7 +384,7 @@ void tarn_table__anchor_put(struct tarn_state_batch *batch, struct tarn_table *t
 {
     TARN_OWN(tarn_buf_drop) struct tarn_buf key = {0};
     TARN_OWN(tarn_buf_drop) struct tarn_buf value = {0};
-    tagged_key(table, 'a', &key);
+    tarn_table__tagged_key(table->uuid, 'a', &key);
     tarn_key_add_i64(&value, id);
     tarn_key_add_u64(&value, json_hash);
     put(batch, table, &key, &value);
@@ -402,7 +396,7 @@ struct tarn_status *tarn_table__anchor(struct tarn_table *table, int64_t *id, ui
     TARN_OWN(tarn_buf_drop) struct tarn_buf value = {0};
     bool found;
     *id = 0;
-    tagged_key(table, 'a', &key);
+    tarn_table__tagged_key(table->uuid, 'a', &key);
     TARN_TRY(tarn_state_get(table->env->state, TARN_FAMILY_RECEIPTS, tarn_buf_slice(&key), &found,
                             &value));
     struct tarn_slice rest = tarn_buf_slice(&value);
@@ -414,7 +408,7 @@ struct tarn_status *tarn_table__anchor(struct tarn_table *table, int64_t *id, ui
 void tarn_table__anchor_remove(struct tarn_state_batch *batch, struct tarn_table *table)
 {
     TARN_OWN(tarn_buf_drop) struct tarn_buf key = {0};
-    tagged_key(table, 'a', &key);
+    tarn_table__tagged_key(table->uuid, 'a', &key);
     tarn_state_batch_remove(batch, table->env->state, TARN_FAMILY_RECEIPTS, tarn_buf_slice(&key));
 }
 
@@ -427,7 +421,7 @@ struct tarn_status *tarn_table__receipt_find(struct tarn_table *table, struct ta
     struct tarn_identity who = {user, identifier,
                                 identifier == TARN_COMMIT_IDENTIFIER_BATCH ? content : 0};
     TARN_OWN(tarn_buf_drop) struct tarn_buf key = {0};
-    tagged_key(table, 'r', &key);
+    tarn_table__tagged_key(table->uuid, 'r', &key);
     add_identity(&key, &who);
     tarn_buf_add_byte(&key, (uint8_t)kind);
     bool found;
@@ -452,7 +446,7 @@ struct tarn_status *tarn_table__voided_find(struct tarn_table *table,
 {
     TARN_OWN(tarn_buf_drop) struct tarn_buf key = {0};
     TARN_OWN(tarn_buf_drop) struct tarn_buf value = {0};
-    tagged_key(table, 'v', &key);
+    tarn_table__tagged_key(table->uuid, 'v', &key);
     add_identity(&key, who);
     tarn_buf_add_byte(&key, (uint8_t)kind);
     bool found;
@@ -470,7 +464,7 @@ struct tarn_status *tarn_table__is_in_doubt(struct tarn_table *table,
                                             enum tarn_commit_kind kind, int64_t *snapshot_id)
 {
     TARN_OWN(tarn_buf_drop) struct tarn_buf key = {0};
-    tagged_key(table, 'd', &key);
+    tarn_table__tagged_key(table->uuid, 'd', &key);
     add_identity(&key, who);
     tarn_buf_add_byte(&key, (uint8_t)kind);
     bool found;
@@ -497,7 +491,7 @@ struct tarn_status *tarn_table__last_batch(struct tarn_table *table, struct tarn
 struct tarn_status *tarn_table__horizon(struct tarn_table *table, int64_t *out)
 {
     TARN_OWN(tarn_buf_drop) struct tarn_buf key = {0};
-    tagged_key(table, 'z', &key);
+    tarn_table__tagged_key(table->uuid, 'z', &key);
     bool found;
     *out = INT64_MAX; /* nothing is known */
     return find_number(table, &key, &found, out);
@@ -508,7 +502,7 @@ static void put_tagged(struct tarn_state_batch *batch, struct tarn_table *table,
 {
     TARN_OWN(tarn_buf_drop) struct tarn_buf key = {0};
     TARN_OWN(tarn_buf_drop) struct tarn_buf value = {0};
-    tagged_key(table, tag, &key);
+    tarn_table__tagged_key(table->uuid, tag, &key);
     tarn_key_add_i64(&value, number);
     put(batch, table, &key, &value);
 }
@@ -565,7 +559,7 @@ struct tarn_status *tarn_table__may_lie_below(struct tarn_table *table,
     *out = true;
     if (who->identifier == TARN_COMMIT_IDENTIFIER_BATCH)
         return TARN_OK;
-    tagged_key(table, 'g', &gap_key);
+    tarn_table__tagged_key(table->uuid, 'g', &gap_key);
     TARN_TRY(find_number(table, &gap_key, &found, &gap));
     user_key(table, 'l', who->user, &key);
     TARN_TRY(tarn_state_get(table->env->state, TARN_FAMILY_RECEIPTS, tarn_buf_slice(&key), &found,
@@ -611,7 +605,7 @@ struct tarn_status *tarn_table__receipts_forget(struct tarn_table *table, int64_
     TARN_OWN(tarn_arena_drop) struct tarn_arena *arena = tarn_arena_new();
     TARN_OWN(tarn_buf_drop) struct tarn_buf prefix = {0};
     TARN_OWN(tarn_buf_drop) struct tarn_buf user = {0};
-    tagged_key(table, 'o', &prefix);
+    tarn_table__tagged_key(table->uuid, 'o', &prefix);
     TARN_OWN(tarn_state_iterator_drop)
     struct tarn_state_iterator *it =
         tarn_state_iterator_new(table->env->state, TARN_FAMILY_RECEIPTS, tarn_buf_slice(&prefix));
@@ -627,7 +621,7 @@ struct tarn_status *tarn_table__receipts_forget(struct tarn_table *table, int64_
         if (snapshot_id >= earliest || time_ms >= before_ms ||
             (n >= FORGET_BATCH_RECEIPTS && snapshot_id >= horizon))
             break;
-        tagged_key(table, 'r', &landed);
+        tarn_table__tagged_key(table->uuid, 'r', &landed);
         tarn_buf_add_slice(&landed, rest);
         if (!take_identity(&rest, &user, &who))
             return damaged(table);

@@ -156,6 +156,8 @@ static inline size_t tarn_commit_entry_count(const struct tarn_commit *c) /* of 
     return c->append.count + c->append.changelog_count + c->append.index_count + c->compact.count +
            c->compact.changelog_count + c->compact.index_count;
 }
+/* Of its append part: `kind`, but an APPEND that takes something away is an OVERWRITE to those who read streams. */
+enum tarn_commit_kind tarn_commit_append_kind(const struct tarn_commit *commit);
 struct tarn_commit_result {
     int64_t append_snapshot_id,
         compact_snapshot_id; /* 0: there was no such part, or nothing in it */
