@@ -206,10 +206,10 @@ static void finish_intent(struct tarn_intents *intents, struct intent *intent)
     let_go(intents, intent);
 }
 
-static struct intent *next_waiting(struct tarn_intents *intents, const struct intent *behind)
+static struct intent *take_waiting(struct tarn_intents *intents)
 {
     pthread_mutex_lock(&intents->lock);
-    struct intent *n = behind == NULL ? intents->first : behind->next;
+    struct intent *n = intents->first;
     while (n != NULL && n->running)
         n = n->next;
     if (n != NULL)
@@ -221,7 +221,7 @@ static struct intent *next_waiting(struct tarn_intents *intents, const struct in
 static void run_retry(void *arg)
 {
     struct tarn_intents *intents = arg;
-    struct intent *n = next_waiting(intents, NULL);
+    struct intent *n = take_waiting(intents);
     if (n != NULL) /* one a tick: the next tick takes the next */
         finish_intent(intents, n);
 }
