@@ -337,7 +337,8 @@ static void leave_to_changelog(const struct tarn_schema *schema, struct tarn_pla
     plan->split_count = kept;
 }
 
-/* Overwrites are passed over, unless the table says that streams see them: then they are the difference they made. */
+/* Overwrites are passed over, unless the table says that streams see them. Where a compaction's changelog tells of them
+ * (Java refuses the option there), they would be told twice. */
 static struct tarn_status *sees_overwrite(struct tarn_op *op, struct tarn_table *table,
                                           const struct tarn_schema *schema, int64_t snapshot_id,
                                           bool *out)
@@ -348,7 +349,8 @@ static struct tarn_status *sees_overwrite(struct tarn_op *op, struct tarn_table 
     uint64_t identity;
     bool found;
     *out = false;
-    if (!option_is(schema, key, "true"))
+    if (!option_is(schema, key, "true") || option_is(schema, "changelog-producer", "lookup") ||
+        option_is(schema, "changelog-producer", "full-compaction"))
         return TARN_OK;
     TARN_TRY(tarn_table_find_snapshot(op, table, snapshot_id, &found, &snapshot, &identity));
     *out = found && snapshot.kind == TARN_COMMIT_OVERWRITE;
@@ -372,7 +374,9 @@ struct tarn_status *tarn_service__plan_event(struct tarn_op *op, struct tarn_tab
     TARN_TRY(tarn_service__look(op, table, &view));
     *differs = spec->how == TARN_CHANGES_DIFF && !whole;
     if (!*differs && !whole)
-        TARN_TRY(sees_overwrite(op, table, &view->schema, snapshot_id, differs));
+        TARN_TRY(sees_overwrite(op, table, &view->schema, snapshot_id, &request.with_overwrites));
+    if (request.with_overwrites && view->schema.primary_key_count > 0)
+        *differs = true; /* of appended rows only what comes is told, as Java does */
     if (*differs)
         TARN_TRY(
             tarn_service__plan_difference(op, table, snapshot_id - 1, snapshot_id, where, out));

@@ -225,7 +225,8 @@ struct tarn_status *tarn_plan__list_changes(struct tarn_planner *p, int64_t earl
         TARN_TRY(kind_of(p, id, &kind));
         if (p->is_changelog && kind != TARN_COMMIT_OVERWRITE)
             TARN_TRY(each_change(p, id, TARN_CHANGE_CHANGELOG, list_change, p));
-        if (!p->is_changelog && kind == TARN_COMMIT_APPEND)
+        if (!p->is_changelog && (kind == TARN_COMMIT_APPEND ||
+                                 (kind == TARN_COMMIT_OVERWRITE && p->request.with_overwrites)))
             TARN_TRY(each_change(p, id, TARN_CHANGE_ADDED, list_change, p));
     }
     tarn_plan__sort_listed(p);

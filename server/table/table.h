@@ -246,6 +246,7 @@ struct tarn_plan_request {
     int64_t changes_from;      /* snapshot id, exclusive; at least earliest - 1 (DIFF: earliest) */
     bool whole_buckets; /* of changes: one split a bucket, as streaming readers want them; not
                                 * where the table has no buckets */
+    bool with_overwrites; /* of changes: DELTA takes what OVERWRITE snapshots added, too */
     bool has_limit;
     int64_t limit; /* no more files than surely hold so many rows */
 };

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """needs: shared
 Promise: what Paimon's Java library commits, `tarn watch` tells: deltas, and the changelogs of each producer, which replayed
-by key are the table; Java's roll-backs and expiry are explicit ends; a consumer that Tarn keeps holds Java's expiry back.
+by key are the table; of overwrites it tells what Java's streaming reader tells, and nothing where the table doesn't ask for it;
+Java's roll-backs and expiry are explicit ends; a consumer that Tarn keeps holds Java's expiry back.
 """
 import json
 import os
@@ -120,6 +121,82 @@ def appends():
           [("+I", i, "a" if i % 2 == 0 else None) for i in range(6)], "rows")
 
 
+def told(rows):
+    """By key, in order: a snapshot has no order of keys."""
+    steps = {}
+    for row in rows:
+        steps.setdefault(row["id"], []).append((row["rowkind"], row["v"]))
+    return steps
+
+
+def folded(rows):
+    """Of an overwrite Java tells every version that was there, and all that is: the newest was what was there, what stayed is
+    no news, what is another is a change."""
+    out = []
+    for row in rows:
+        before = next((o for o in reversed(out) if o["id"] == row["id"] and o["snapshot"] == row["snapshot"]), None)
+        if before is None or before["rowkind"] != "-D":
+            out.append(row)
+        elif row["rowkind"] == "-D":
+            before["v"] = row["v"]
+        elif before["v"] == row["v"]:
+            out.remove(before)
+        else:
+            before["rowkind"] = "-U"
+            out.append({**row, "rowkind": "+U"})
+    return out
+
+
+def streamed_by_java(table, first=1):
+    out = lab.path("java-stream.jsonl")
+    java.ask("stream", table, out, first)
+    with open(out, encoding="utf-8") as f:
+        return [json.loads(line) for line in f]
+
+
+def overwrites(keys, told_of, producer):
+    """Overwrites of both sides between appends of both sides."""
+    table = f"s.over_{len(keys)}_{producer}_{'told' if told_of else 'silent'}".replace("-", "_")
+    option = "streaming-read-overwrite" if keys else "streaming-read-append-overwrite"
+    create(table, keys=keys, bucket="2" if keys else "-1", **({"changelog_producer": producer} if keys else {}),
+           **({option: "true"} if told_of else {}))
+    watch = Watch(table, "--from", "earliest")
+
+    def load(mode, *rows):
+        if producer != "none":  # Java alone writes changelogs so far
+            return (overwrite if mode == "overwrite" else lambda r: write(table, [("+I", *x) for x in r]))(rows)
+        text = "".join(json.dumps({"id": i, "v": v}) + "\n" for i, v in rows)
+        return tarn.json("load", table, lab.write("rows.jsonl", text), "--mode", mode)["snapshot"]
+
+    def overwrite(rows):
+        text = "".join(json.dumps({"id": i, "v": v}) + "\n" for i, v in rows)
+        return int(java.ask("overwrite", table, lab.write("rows.jsonl", text)))
+
+    write(table, [("+I", i, "a") for i in range(6)])
+    overwrite([(0, "a"), (1, "b"), (9, "new")])  # stays, changes, comes; four go
+    write(table, [("+I", 2, "c")])
+    load("upsert" if keys else "append", (1, "d"), (3, "d"))
+    load("overwrite", (1, "d"), (2, "e"))
+    load("overwrite")  # of nothing: all of it goes
+    last = write(table, [("+I", 7, "f")])
+    want = streamed_by_java(table)
+    if keys and told_of:
+        want = folded(want)
+    try:
+        wait_until("the stream tells as much as Java's", lambda: told(watch.lines()) == told(want), 20)
+    except Failed:
+        raise Failed(f"{told(watch.lines())} is not Java's {told(want)}; {watch.error()}") from None
+    watch.interrupt()
+    if told_of:
+        equal(any(r["rowkind"][0] == "-" for r in want), bool(keys), "rows that went are told")
+        equal(sorted((r["id"], r["v"]) for r in tarn.lines("scan", table)), [(7, "f")], "the table")
+        if keys:
+            equal(replay(watch.lines(), False), {7: "f"}, "the stream, replayed")
+    for n in range(last):
+        got = tarn.lines("scan", table, "--changes", f"{n}..{n + 1}")
+        equal(told(got), told([r for r in want if r["snapshot"] == n + 1]), f"snapshot {n + 1}")
+
+
 def undone():
     create("s.undone", bucket="1")
     for n in range(4):
@@ -152,6 +229,10 @@ lab.run("changelog of input", producer, "input", False)
 lab.run("changelog of lookup", producer, "lookup", True)
 lab.run("changelog of full compaction", lambda: producer("full-compaction", True))
 lab.run("appended rows", appends)
+for told_of in (True, False):
+    lab.run("overwrites of a table with a key" + (", told" if told_of else ""), overwrites, ["id"], told_of, "none")
+    lab.run("overwrites of appended rows" + (", told" if told_of else ""), overwrites, [], told_of, "none")
+    lab.run("overwrites beside changelogs" + (", told" if told_of else ""), overwrites, ["id"], told_of, "input")
 lab.run("a roll-back by Java", undone)
 lab.run("expiry by Java", expired)
 sys.exit(lab.done())

@@ -35,6 +35,7 @@ import org.apache.paimon.operation.BaseAppendFileStoreWrite;
 import org.apache.paimon.table.source.EndOfScanException;
 import org.apache.paimon.table.source.ReadBuilder;
 import org.apache.paimon.table.source.Split;
+import org.apache.paimon.table.source.StreamTableScan;
 import org.apache.paimon.types.ArrayType;
 import org.apache.paimon.types.DataField;
 import org.apache.paimon.types.DataType;
@@ -78,7 +79,10 @@ import java.util.Map;
  *                                            a line of OUT each
  *   prepare-compact DB.TABLE OUT [k=v]...    likewise of a compaction
  *   compact DB.TABLE [k=v]...                everything, to the top level
+ *   overwrite DB.TABLE ROWS.jsonl [k=v]...   as write; what was there goes (in the partitions that it brings)
  *   dump    DB.TABLE OUT.jsonl [k=v]...      what the reader returns; k=v are table options (scan.snapshot-id=7)
+ *   stream  DB.TABLE OUT.jsonl FROM [k=v]... what the streaming reader tells of the snapshots from FROM to the latest, with members
+ *                                            "rowkind" and "snapshot"
  *   set     DB.TABLE k=v...                  alters options
  *   drop    DB.TABLE
  *   rollback DB.TABLE SNAPSHOT               back to that snapshot, those after it are gone
@@ -130,7 +134,11 @@ public class TarnInterop {
                 catalog.createTable(id, JsonSerdeUtil.fromJson(text, Schema.class), false);
                 return 0;
             case "write":
-                return write(catalog.getTable(id).copy(options(w, 3)), Paths.get(w[2]));
+                return write(catalog.getTable(id).copy(options(w, 3)), Paths.get(w[2]), false);
+            case "overwrite":
+                return write(catalog.getTable(id).copy(options(w, 3)), Paths.get(w[2]), true);
+            case "stream":
+                return stream(catalog.getTable(id).copy(options(w, 4)), Paths.get(w[2]), Long.parseLong(w[3]));
             case "prepare":
                 return prepare(catalog.getTable(id).copy(options(w, 4)), Paths.get(w[2]), Paths.get(w[3]));
             case "prepare-compact":
@@ -200,8 +208,11 @@ public class TarnInterop {
         return IOManager.create(System.getProperty("java.io.tmpdir"));
     }
 
-    static long write(Table t, Path rows) throws Exception {
+    static long write(Table t, Path rows, boolean overwrite) throws Exception {
         BatchWriteBuilder wb = t.newBatchWriteBuilder();
+        if (overwrite) {
+            wb.withOverwrite();
+        }
         try (BatchTableWrite w = wb.newWrite(); BatchTableCommit c = wb.newCommit()) {
             w.withIOManager(scratch());
             fill(w, t, rows);
@@ -384,6 +395,27 @@ public class TarnInterop {
             }
         }
         Collections.sort(lines);
+        Files.write(to, lines);
+        return lines.size();
+    }
+
+    static long stream(Table t, Path to, long from) throws Exception {
+        ReadBuilder rb = t.newReadBuilder();
+        StreamTableScan scan = rb.newStreamScan();
+        List<String> lines = new ArrayList<>();
+        scan.restore(from);
+        for (long last = latest(t); scan.checkpoint() <= last; ) {
+            for (Split s : scan.plan().splits()) {
+                try (RecordReader<InternalRow> r = rb.newRead().withIOManager(scratch()).createReader(s);
+                        RecordReaderIterator<InternalRow> it = new RecordReaderIterator<>(r)) {
+                    while (it.hasNext()) {
+                        InternalRow row = it.next();
+                        lines.add("{\"snapshot\": " + (scan.checkpoint() - 1) + ", \"rowkind\": " + quote(row.getRowKind().shortString())
+                                + ", " + json(rb.readType(), row).substring(1));
+                    }
+                }
+            }
+        }
         Files.write(to, lines);
         return lines.size();
     }
