@@ -2,7 +2,8 @@
 """needs: shared
 Promise: what a stock Paimon writer prepares is committed as it stands. Paimon's Java library writes the data files and
 serializes its CommitMessages, the daemon commits the bytes, and Java, pypaimon and Tarn see the same rows, value by value, at
-every snapshot; the compactions of the library too. Sent twice, they land once.
+every snapshot; the compactions of the library too. Sent twice, they land once. What only a committer knows (row ids, sequence numbers, properties)
+is what the library would have given them.
 
 The tables are those of test/lib/shapes.py. Needs grpcio and grpcio-tools (a virtual environment in $TARN_CACHE/pyenv is used
 where the running Python hasn't them).
@@ -106,6 +107,81 @@ def an_older_state_is_refused():
         raise house.Failed("an identifier below the last one was taken")
 
 
+# ---------------------------------------------------------------- stamps
+
+
+def committed(table, snapshot):
+    """What the snapshot added and removed, and what it says of stamps."""
+    out = lab.path("entries.jsonl")
+    java.ask("entries", table, out, snapshot)
+    with open(out, encoding="utf-8") as file:
+        entries = [json.loads(line) for line in file]
+    with open(os.path.join(tarn.folder(table), f"snapshot/snapshot-{snapshot}"), encoding="utf-8") as file:
+        said = json.load(file)
+    mark = "sequence.generation.max-sequence-number"
+    return entries, said.get("nextRowId"), (said.get("properties") or {}).get(mark)
+
+
+def in_order(entries):
+    return sorted(entries, key=lambda e: json.dumps(e, sort_keys=True))
+
+
+def stamped(name, columns, pk, part, counts, **options):
+    """The same rows into twin tables, by the library alone and as messages that the daemon commits."""
+    tables = [f"m.{name}_java", f"m.{name}_tarn"]
+    words = ["--columns", columns] + (["--primary-key", ",".join(pk)] if pk else []) + (["--partition-by", ",".join(part)] if part else [])
+    for k, v in options.items():
+        words += ["--option", f"{k.replace('__', '.').replace('_', '-')}={v}"]
+    for table in tables:
+        tarn.tarn("table", "create", table, *words)
+    next_row = 0
+    for n, count in enumerate(counts):
+        rows = lab.write("w.jsonl", "".join(json.dumps({"id": i, "v": i + n, "p": f"p{i % 3}"}) + "\n" for i in range(count)))
+        theirs = int(java.ask("write", tables[0], rows))
+        ours = send(tables[1], prepared("prepare", tables[1], rows, None), "job", n).snapshot_id
+        equal(ours, theirs, "the snapshot")
+        (want, want_next, want_mark), (got, got_next, got_mark) = (committed(t, ours) for t in tables)
+        equal((got_next, got_mark), (want_next, want_mark), f"nextRowId and the largest sequence number of snapshot {ours}")
+        if not part:
+            equal(in_order(got), in_order(want), f"entries of snapshot {ours}")
+        else:  # the library takes partitions in the order of a hash map
+            blank = [[{**e, "first_row": None} for e in in_order(x)] for x in (got, want)]
+            equal(blank[0], blank[1], f"entries of snapshot {ours}, but for row ids")
+            got.sort(key=lambda e: e["first_row"])
+            for e in got:
+                equal(e["first_row"], next_row, f"row ids of snapshot {ours} without gaps")
+                next_row += e["rows"]
+            equal(next_row, got_next, "the next row id")
+            places = [e["partition"]["p"] for e in got]
+            equal(len([1 for a, b in zip(places, places[1:]) if a != b]), len(set(places)) - 1, "those of a partition in a row")
+    return tables
+
+
+def compacted_likewise(tables):
+    theirs = int(java.ask("compact", tables[0]))
+    ours = send(tables[1], prepared("prepare-compact", tables[1], None), "compactor", BATCH).compact_snapshot_id
+    equal(ours, theirs, "the snapshot of the compaction")
+    want, got = (committed(t, ours) for t in tables)
+    equal((in_order(got[0]), *got[1:]), (in_order(want[0]), *want[1:]), "the compaction")
+
+
+def row_ids():
+    tables = stamped("rows", "id BIGINT, v BIGINT, p STRING", [], [], [2500, 1, 1200], bucket="-1", row_tracking__enabled="true",
+                     target_file_size="1 kb")
+    equal([e["first_row"] for e in committed(tables[1], 3)[0]], [2501, 3501], "row ids of the third snapshot")
+    stamped("rows_part", "id BIGINT, v BIGINT, p STRING", [], ["p"], [6000, 2, 3], bucket="-1", row_tracking__enabled="true",
+            target_file_size="1 kb")
+
+
+def sequences():
+    columns = "id BIGINT, v BIGINT, p STRING"
+    for name, options in (("ordering", {"sequence__snapshot_ordering": "true"}), ("carried", {"write__sequence_number_init_mode": "snapshot"})):
+        tables = stamped(name, columns, ["id"], [], [40, 25, 3], bucket="2", write_only="true", **options)
+        entries, _, mark = committed(tables[1], 3)
+        equal((max(e["high"] for e in entries), mark), (3, None) if name == "ordering" else (int(mark), mark), "stamps of the third snapshot")
+        compacted_likewise(tables)
+
+
 with lab.case("start"):
     tarn.start()
     tarn.tarn("db", "create", "m")
@@ -113,6 +189,8 @@ for s in shapes():
     if s.name in SHAPES:
         with lab.case(s.name):
             from_messages(s)
+lab.run("row ids are the library's", row_ids)
+lab.run("sequence numbers are the library's", sequences)
 with lab.case("an older state is refused"):
     an_older_state_is_refused()
 with lab.case("stop"):

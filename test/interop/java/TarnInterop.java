@@ -12,7 +12,9 @@ import org.apache.paimon.data.InternalMap;
 import org.apache.paimon.data.InternalRow;
 import org.apache.paimon.data.Timestamp;
 import org.apache.paimon.disk.IOManager;
+import org.apache.paimon.io.DataFileMeta;
 import org.apache.paimon.manifest.BucketEntry;
+import org.apache.paimon.manifest.ManifestEntry;
 import org.apache.paimon.options.ExpireConfig;
 import org.apache.paimon.options.Options;
 import org.apache.paimon.reader.RecordReader;
@@ -34,6 +36,7 @@ import org.apache.paimon.append.AppendCompactTask;
 import org.apache.paimon.operation.BaseAppendFileStoreWrite;
 import org.apache.paimon.table.source.EndOfScanException;
 import org.apache.paimon.table.source.ReadBuilder;
+import org.apache.paimon.table.source.ScanMode;
 import org.apache.paimon.table.source.Split;
 import org.apache.paimon.table.source.StreamTableScan;
 import org.apache.paimon.types.ArrayType;
@@ -83,6 +86,8 @@ import java.util.Map;
  *   dump    DB.TABLE OUT.jsonl [k=v]...      what the reader returns; k=v are table options (scan.snapshot-id=7)
  *   stream  DB.TABLE OUT.jsonl FROM [k=v]... what the streaming reader tells of the snapshots from FROM to the latest, with members
  *                                            "rowkind" and "snapshot"
+ *   entries DB.TABLE OUT.jsonl SNAPSHOT      what that snapshot added and removed, an object each: "kind" (ADD, DELETE), "partition", "bucket",
+ *                                            "level", "rows", "first_row" (or null), "low" and "high" (sequence numbers)
  *   set     DB.TABLE k=v...                  alters options
  *   drop    DB.TABLE
  *   rollback DB.TABLE SNAPSHOT               back to that snapshot, those after it are gone
@@ -147,6 +152,8 @@ public class TarnInterop {
                 return compact((FileStoreTable) catalog.getTable(id).copy(options(w, 2)));
             case "dump":
                 return dump(catalog.getTable(id).copy(options(w, 3)), Paths.get(w[2]));
+            case "entries":
+                return entries((FileStoreTable) catalog.getTable(id), Paths.get(w[2]), Long.parseLong(w[3]));
             case "set":
                 List<SchemaChange> changes = new ArrayList<>();
                 options(w, 2).forEach((k, v) -> changes.add(SchemaChange.setOption(k, v)));
@@ -395,6 +402,19 @@ public class TarnInterop {
             }
         }
         Collections.sort(lines);
+        Files.write(to, lines);
+        return lines.size();
+    }
+
+    static long entries(FileStoreTable t, Path to, long snapshot) throws Exception {
+        List<String> lines = new ArrayList<>();
+        RowType partition = t.schema().logicalPartitionType();
+        for (ManifestEntry e : t.store().newScan().withSnapshot(snapshot).withKind(ScanMode.DELTA).plan().files()) {
+            DataFileMeta f = e.file();
+            lines.add("{\"kind\": " + quote(e.kind().name()) + ", \"partition\": " + json(partition, e.partition()) + ", \"bucket\": " + e.bucket()
+                    + ", \"level\": " + f.level() + ", \"rows\": " + f.rowCount() + ", \"first_row\": " + f.firstRowId()
+                    + ", \"low\": " + f.minSequenceNumber() + ", \"high\": " + f.maxSequenceNumber() + "}");
+        }
         Files.write(to, lines);
         return lines.size();
     }
