@@ -3,7 +3,8 @@
 table once, one that is "not committed" never, and asking settles those that had no answer; with a lost state, too.
 
 Clients of another language commit files of known rows at once, one file each, under batch and streaming identities; the
-daemon is killed at a random moment and started again; what had no answer is asked for, and sent again. At the end
+daemon is killed at a random moment and started again; what had no answer is asked for, and sent again. Watchers follow
+each table through all of it, leaving and coming back behind their last token: every snapshot once, in order, with its files. At the end
 Paimon's Java library and pypaimon read the table (where ../shared is there): exactly the rows of the commits that landed.
 Rounds: N or TARN_HISTORY_ROUNDS (4); the seed is printed, TARN_SEED runs it again (moments differ all the same).
 
@@ -240,6 +241,86 @@ class Client(threading.Thread):
             self.trouble = e
 
 
+class Watcher(threading.Thread):
+    """Follows a table's changes from its first snapshot on: one in a stream of its own, behind a token whenever that broke."""
+
+    def __init__(self, table):
+        super().__init__(daemon=True)
+        self.table, self.rng = table, random.Random(rng.random())
+        self.told = []  # (snapshot, its files, token), as far as they are whole
+        self.part, self.token, self.streams = [], None, 0
+        self.trouble, self.stop = None, threading.Event()
+
+    def run(self):
+        try:
+            while not self.stop.is_set():
+                try:
+                    self.follow()
+                except grpc.RpcError as error:
+                    reason = reason_of(error)
+                    check(reason in (None, "SHUTTING_DOWN", "UNAVAILABLE", "STORE_UNAVAILABLE", "CANCELLED", "BUSY"),
+                          f"the stream of {self.table.name} behind {self.told[-1:]} ended: {reason}: {error.details()}")
+                    time.sleep(0.02)
+        except Exception as e:
+            self.trouble = e
+
+    def follow(self):
+        self.streams += 1
+        start = {"resume_token": self.token} if self.token else {"earliest": True}
+        leave_after = self.rng.randrange(1, 200)
+        with grpc.insecure_channel(tarn.address, options=[("grpc.enable_retries", 0)]) as channel:
+            stream = table_pb2_grpc.TableServiceStub(channel).Subscribe(
+                t.SubscribeRequest(table=self.table.ref, what=t.SubscribeRequest.CHANGES, **start))
+            for event in stream:
+                self.take(event)
+                leave_after -= 1
+                if self.stop.is_set() or leave_after == 0:
+                    break
+            stream.cancel()
+
+    def take(self, event):
+        check(event.snapshot.id == (self.told[-1][0] if self.told else 0) + 1,
+              f"{self.table.name}: snapshot {event.snapshot.id} is told behind {self.told[-1:]}")
+        self.part += [f.name.decode() for s in event.splits for f in s.files]
+        self.token = event.resume_token
+        if event.last_of_snapshot:
+            self.told.append((event.snapshot.id, self.part, self.token))
+            self.part = []
+
+    def reaches(self, latest):
+        end = time.monotonic() + 30
+        while (self.told[-1][0] if self.told else 0) < latest:
+            if self.trouble:
+                raise self.trouble
+            check(time.monotonic() < end, f"{self.table.name}: told up to {self.told[-1:]}, the table is at {latest}")
+            time.sleep(0.02)
+
+    def hold(self):
+        """All that landed is told where it landed, once, and nothing else; any old token continues with the same."""
+        stub, _ = connect()
+        folder = os.path.join(tarn.folder("h." + self.table.name), "snapshot")
+        latest = max((int(n[9:]) for n in os.listdir(folder) if n.startswith("snapshot-")), default=0) if os.path.isdir(folder) else 0
+        self.reaches(latest)
+        told = self.told[:]
+        where = {name: id for id, files, _ in told for name in files}
+        equal(sum(len(files) for _, files, _ in told), len(where), f"{self.table.name}: files told, each once")
+        for commit in self.table.commits:
+            if commit.landed is not None:
+                equal(where.get(commit.name), commit.landed, f"{commit}: the snapshot that was told of it")
+            elif commit.settled or not commit.unknown:
+                check(commit.name not in where, f"{commit} did not land, and is told of in snapshot {where.get(commit.name)}")
+        equal(sorted(where), sorted(names(self.table)), f"{self.table.name}: the stream's files, and the table's")
+        if len(told) > 1:
+            self.again(stub, told, self.rng.randrange(len(told) - 1))
+
+    def again(self, stub, told, n):
+        stream = stub.Subscribe(t.SubscribeRequest(table=self.table.ref, what=t.SubscribeRequest.CHANGES, resume_token=told[n][2]), timeout=30)
+        for id, files, _ in told[n + 1:]:
+            event = next(stream)
+            equal((event.snapshot.id, [f.name.decode() for s in event.splits for f in s.files]), (id, files), f"behind the token of {told[n][0]}")
+        stream.cancel()
+
+
 def one_round(table, sources):
     stop = threading.Event()
     clients = [Client(table, n, sources, stop) for n in range(CLIENTS)]
@@ -306,6 +387,8 @@ def main():
         sources = make_sources()
         for table in TABLES:
             table.create()
+            table.watcher = Watcher(table)
+            table.watcher.start()
         tarn.stop()
         tarn.start(workers=False, **{"worker.count": 0})
     used = list(sources)
@@ -316,6 +399,7 @@ def main():
             settle(table, lost)
             for other in TABLES:
                 hold(other)
+                other.watcher.hold()
         if lab.failed:
             print(f"stopped after the first failure; log {tarn.log}, seed {SEED}")
             print("\n".join(tarn.said().splitlines()[-30:]))
@@ -325,6 +409,8 @@ def main():
             there = hold(table)
             table.count = sum(c.source.message.row_count for c in table.commits if c.name in there)
     with lab.case("each row of the files that landed is there, once"):
+        for table in TABLES:
+            table.watcher.stop.set()
         tarn.stop()
         tarn.start()
         for table in TABLES:
@@ -337,7 +423,8 @@ def main():
             others_agree()
     commits = [c for table in TABLES for c in table.commits]
     print(f"{len(commits)} commits, {sum(c.landed is not None for c in commits)} landed, "
-          f"{sum(c.unknown > 0 for c in commits)} without an answer once, {tarn.starts} starts")
+          f"{sum(c.unknown > 0 for c in commits)} without an answer once, {tarn.starts} starts; "
+          f"{sum(len(table.watcher.told) for table in TABLES)} snapshots told over {sum(table.watcher.streams for table in TABLES)} streams")
     return lab.done()
 
 
