@@ -80,28 +80,23 @@ static struct tarn_status *rolled_back(struct tarn_op *op, struct tarn_table *ta
                                tarn_table_name(table));
 }
 
-uint64_t tarn_service__records(const struct tarn_snapshot *snapshot)
-{
-    return snapshot->total_record_count < 0 ? 0 : (uint64_t)snapshot->total_record_count + 1;
-}
-
 /* The snapshot of that position has expired, and this is what follows: was it put upon that one, or on another which
- * had taken its place? *again: it isn't there either. */
+ * had taken its place? Where nobody knows, the stream begins anew. *again: it isn't there either. */
 static struct tarn_status *check_next(struct tarn_op *op, struct tarn_table *table,
                                       const struct tarn_position *p, bool *again)
 {
     struct tarn_snapshot next;
     uint64_t identity;
-    bool found;
+    bool found, follows;
     *again = false;
-    if (p->records == 0)
+    if (p->identity == 0)
         return TARN_OK;
     TARN_TRY(tarn_table_find_snapshot(op, table, p->snapshot_id + 1, &found, &next, &identity));
     *again = !found;
-    if (!found || next.total_record_count < 0 || next.delta_record_count == TARN_SNAPSHOT_NONE)
+    if (!found)
         return TARN_OK;
-    uint64_t before = (uint64_t)next.total_record_count - (uint64_t)next.delta_record_count;
-    return before + 1 == p->records ? TARN_OK : rolled_back(op, table, p->snapshot_id);
+    TARN_TRY(tarn_table_follows(op, table, p->snapshot_id, p->identity, identity, &follows));
+    return follows ? TARN_OK : expired(op, table, p->snapshot_id);
 }
 
 /* Its snapshot isn't there. What the folder holds says why; others may change it in between. *again: they did. */
@@ -165,7 +160,6 @@ static struct tarn_status *start_behind(struct tarn_op *op, struct start *start,
     start->at.behind = true;
     TARN_TRY(
         tarn_table_find_snapshot(op, start->table, id, &found, &snapshot, &start->at.identity));
-    start->at.records = found ? tarn_service__records(&snapshot) : 0;
     return found ? TARN_OK : tarn_service__check_position(op, start->table, &start->at);
 }
 

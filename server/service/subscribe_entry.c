@@ -48,7 +48,6 @@ static struct tarn_status *add_event(struct tarn_op *op, struct maker *m,
     struct tarn_position position = {
         .snapshot_id = entry->snapshot_id,
         .identity = entry->identity,
-        .records = last ? entry->records : 0,
         .behind = last,
         .whole = m->whole && !last,
         .next_part = last ? 0 : (uint32_t)entry->count + 1,
@@ -199,10 +198,8 @@ struct tarn_status *tarn_service__entry_make(struct tarn_op *op, struct tarn_tab
         return tarn_service__check_position(op, table, &self);
     }
     entry->parent_identity = parent.identity;
-    if (found) {
-        entry->records = tarn_service__records(&m.snapshot);
+    if (found)
         s = make_events(op, &m, &made);
-    }
     if (s != TARN_OK && !is_gone(s))
         return s;
     struct tarn_status *ended = tarn_service__check_position(op, table, &parent);

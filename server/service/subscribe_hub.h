@@ -71,8 +71,8 @@ struct tarn_topic {
     int subscriber_count; /* with those that were unlinked and are still at work */
     struct tarn_entry *ring[TARN_SUBSCRIBE_RING_COUNT_MAX]; /* consecutive ids, up to newest_id */
     size_t ring_count, ring_size;
-    int64_t newest_id;                        /* the last one given out, or where the topic began */
-    uint64_t newest_identity, newest_records; /* as a position's */
+    int64_t newest_id;        /* the last one given out, or where the topic began */
+    uint64_t newest_identity; /* as a position's */
     uint64_t seen_news;
     struct tarn_subscribe_work load;
     bool load_again, load_failed;

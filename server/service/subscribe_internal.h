@@ -14,7 +14,6 @@ struct tarn_position {
     char branch[64];           /* "": main */
     int64_t snapshot_id;       /* 0: before the first, of a table without one */
     uint64_t identity;         /* of that snapshot; 0: not known */
-    uint64_t records;          /* of that snapshot, and one more; 0: not known */
     bool behind;               /* it was told to its end: the next one follows */
     bool whole;                /* ... or will be: as a whole */
     uint32_t next_part;        /* not behind: the event that comes next */
@@ -33,10 +32,6 @@ TARN_MUST struct tarn_status *tarn_service__reset(struct tarn_op *op, struct tar
 /* tarn_table_look. A history that others rewrite while it is read is no end of a stream: UNAVAILABLE, it passes. */
 TARN_MUST struct tarn_status *tarn_service__look(struct tarn_op *op, struct tarn_table *table,
                                                  const struct tarn_table_view **out);
-
-/* What a position keeps of it. A snapshot that has expired can't be asked any more which one it was; but the next has as
- * many records as it had, and those it brought. */
-uint64_t tarn_service__records(const struct tarn_snapshot *snapshot);
 
 /* --- what is asked of a table --- */
 struct tarn_topic_spec {
@@ -68,7 +63,6 @@ struct tarn_entry {
     atomic_int ref_count;
     int64_t snapshot_id;
     uint64_t identity;
-    uint64_t records;         /* as a position's */
     uint64_t parent_identity; /* of the snapshot that it follows; 0: not known, it is gone */
     const struct tarn_subscribe_door *door;
     void **events; /* encoded */

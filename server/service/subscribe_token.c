@@ -3,8 +3,7 @@
 /*
  * Resume tokens. Clients keep them as they are; the check sum tells a cut or foreign one from ours.
  *
- *   1 version, 1 flags, 36 uuid, 8 snapshot id, 8 identity, 4 part, 8 filter, 1 size of branch, branch, 8 records where
- *   the flags say so, 4 check sum
+ *   1 version, 1 flags, 36 uuid, 8 snapshot id, 8 identity, 4 part, 8 filter, 1 size of branch, branch, 4 check sum
  *
  * Numbers are little-endian.
  */
@@ -12,10 +11,8 @@
 #define VERSION 1
 #define FLAG_BEHIND 1
 #define FLAG_WHOLE 2
-#define FLAG_RECORDS 4
 #define UUID_AT 2
 #define FIXED_SIZE (2 + (TARN_UUID_SIZE - 1) + 8 + 8 + 4 + 8 + 1)
-#define RECORDS_SIZE 8
 #define SUM_SIZE 4
 
 static void put(struct tarn_buf *out, uint64_t value, int size)
@@ -41,8 +38,7 @@ void tarn_service__token_encode(const struct tarn_position *p, struct tarn_buf *
 {
     size_t begin = out->size, branch_size = strlen(p->branch);
     put(out, VERSION, 1);
-    int flags = (p->behind ? FLAG_BEHIND : 0) | (p->whole ? FLAG_WHOLE : 0) |
-                (p->records != 0 ? FLAG_RECORDS : 0);
+    int flags = (p->behind ? FLAG_BEHIND : 0) | (p->whole ? FLAG_WHOLE : 0);
     put(out, (uint64_t)flags, 1);
     tarn_buf_add(out, p->uuid, TARN_UUID_SIZE - 1);
     put(out, (uint64_t)p->snapshot_id, 8);
@@ -51,8 +47,6 @@ void tarn_service__token_encode(const struct tarn_position *p, struct tarn_buf *
     put(out, p->filter, 8);
     put(out, branch_size, 1);
     tarn_buf_add(out, p->branch, branch_size);
-    if (p->records != 0)
-        put(out, p->records, RECORDS_SIZE);
     put(out, sum(tarn_slice_of(out->data + begin, out->size - begin)), SUM_SIZE);
 }
 
@@ -73,7 +67,6 @@ struct tarn_status *tarn_service__token_decode(struct tarn_slice token, struct t
     TARN_TRY(bad);
     out->behind = (at[1] & FLAG_BEHIND) != 0;
     out->whole = (at[1] & FLAG_WHOLE) != 0;
-    size_t records_size = (at[1] & FLAG_RECORDS) != 0 ? RECORDS_SIZE : 0;
     memcpy(out->uuid, at + UUID_AT, TARN_UUID_SIZE - 1);
     at += UUID_AT + TARN_UUID_SIZE - 1;
     out->snapshot_id = (int64_t)get(&at, 8);
@@ -83,11 +76,8 @@ struct tarn_status *tarn_service__token_decode(struct tarn_slice token, struct t
     size_t branch_size = get(&at, 1);
     if (!tarn_uuid_valid(tarn_slice_str(out->uuid)) || out->snapshot_id < 0 ||
         out->snapshot_id == INT64_MAX || branch_size >= sizeof out->branch ||
-        branch_size + records_size != (size_t)(end - at) || memchr(at, 0, branch_size) != NULL)
+        branch_size != (size_t)(end - at) || memchr(at, 0, branch_size) != NULL)
         return tarn_status_new(TARN_INVALID_ARGUMENT, "resume_token is none of this server's");
     memcpy(out->branch, at, branch_size);
-    at += branch_size;
-    if (records_size > 0)
-        out->records = get(&at, RECORDS_SIZE);
     return TARN_OK;
 }

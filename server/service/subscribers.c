@@ -101,7 +101,6 @@ void tarn_subscriber_written(struct tarn_subscriber *sub)
         done = tarn_move(sub->entry);
         sub->last.snapshot_id = done->snapshot_id;
         sub->last.identity = done->identity;
-        sub->last.records = done->records;
         sub->next_id = done->snapshot_id + 1;
         sub->next_part = 0;
         sub->first_identity = 0;

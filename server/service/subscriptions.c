@@ -348,7 +348,6 @@ static struct tarn_topic *take_topic(struct tarn_watched *watched,
     topic->spec.where = tarn_strdup(spec->where);
     topic->newest_id = latest->snapshot_id;
     topic->newest_identity = latest->identity;
-    topic->newest_records = latest->records;
     topic->load.run = tarn_service__run_load;
     topic->next = watched->topics;
     watched->topics = topic;
@@ -369,8 +368,6 @@ struct tarn_status *tarn_service__subscriber_add(struct tarn_op *op, struct tarn
     latest.snapshot_id = view->has_snapshot ? view->snapshot.id : 0;
     TARN_TRY(tarn_table_find_snapshot(op, table, latest.snapshot_id, &found, &snapshot,
                                       &latest.identity));
-    if (found)
-        latest.records = tarn_service__records(&snapshot);
     int count = atomic_fetch_add(&hub->subscriber_count, 1) + 1;
     if (count > hub->options.subscriber_max) {
         atomic_fetch_sub(&hub->subscriber_count, 1);
@@ -386,7 +383,7 @@ struct tarn_status *tarn_service__subscriber_add(struct tarn_op *op, struct tarn
     sub->next_id = position->snapshot_id + position->behind;
     if (!position->behind) { /* nothing of it counts as told: what is before it does */
         sub->last.snapshot_id = position->snapshot_id - 1;
-        sub->last.identity = sub->last.records = 0;
+        sub->last.identity = 0;
         sub->first_identity = position->identity;
         sub->next_part = position->next_part;
         sub->whole = position->whole;

@@ -47,7 +47,6 @@ static void ring_push(struct tarn_topic *topic, struct tarn_entry *consumed)
     topic->ring[topic->ring_count++] = consumed;
     topic->newest_id = consumed->snapshot_id;
     topic->newest_identity = consumed->identity;
-    topic->newest_records = consumed->records;
 }
 
 /* Gives the entry to all who wait for it. Consumes it. */
@@ -80,14 +79,12 @@ static void fan_out(struct tarn_topic *topic, struct tarn_entry *entry)
 }
 
 /* History is not what the topic knew: everybody looks for himself whether he can go on. */
-static void begin_anew(struct tarn_topic *topic, int64_t latest_id, uint64_t identity,
-                       uint64_t records)
+static void begin_anew(struct tarn_topic *topic, int64_t latest_id, uint64_t identity)
 {
     pthread_mutex_lock(&topic->watched->lock);
     tarn_service__ring_clear(topic);
     topic->newest_id = latest_id;
     topic->newest_identity = identity;
-    topic->newest_records = records;
     for (struct tarn_subscriber *sub = topic->subscribers; sub != NULL; sub = sub->next) {
         sub->verify++;
         /* One in the middle of an entry goes on with it; the others are put to work. */
@@ -103,10 +100,8 @@ static struct tarn_status *load_next(struct tarn_op *op, struct tarn_topic *topi
 {
     struct tarn_entry *entry = NULL;
     /* Only this loader changes newest: it may be read without the lock. */
-    const struct tarn_position last = {.snapshot_id = topic->newest_id,
-                                       .identity = topic->newest_identity,
-                                       .records = topic->newest_records,
-                                       .behind = true};
+    const struct tarn_position last = {
+        .snapshot_id = topic->newest_id, .identity = topic->newest_identity, .behind = true};
     struct tarn_status *s =
         tarn_service__entry_make(op, topic->watched->table, &topic->spec, &last, 0, false, &entry);
     enum tarn_reason reason = tarn_status_reason(s);
@@ -144,7 +139,7 @@ static struct tarn_status *load(struct tarn_op *op, struct tarn_topic *topic)
         identity = 0;
         TARN_TRY(
             tarn_table_find_snapshot(op, watched->table, latest, &found, &snapshot, &identity));
-        begin_anew(topic, latest, identity, found ? tarn_service__records(&snapshot) : 0);
+        begin_anew(topic, latest, identity);
     }
     topic->seen_news = news;
     return TARN_OK;

@@ -124,7 +124,8 @@ static struct tarn_status *is_followed(struct tarn_op *op, const struct tarn_put
     return TARN_OK;
 }
 
-/* Is what it names still there? Not where the folder was made again: then it isn't this table's any more. */
+/* Is what it names still there? Not where the folder was made again: then it isn't this table's any more. Nor where it had landed
+ * and others rolled it back: with its manifests went its data files. */
 static struct tarn_status *has_manifests(struct tarn_op *op, const struct tarn_put *put, bool *out)
 {
     struct tarn_snapshot snapshot;
@@ -156,6 +157,8 @@ static struct tarn_status *look_back(struct tarn_op *op, struct tarn_put *put)
     int64_t below, above;
     if (put->ground_id != 0)
         TARN_TRY(tarn_table__check_ground(op, table, put->ground_id, put->ground_json, &stands));
+    if (stands) /* so it does, unless it was rolled back itself, and put again */
+        TARN_TRY(has_manifests(op, put, &stands));
     if (stands)
         return TARN_OK;
     TARN_TRY(tarn_table__find_neighbours(op, table, put->id, &below, &above));
@@ -188,20 +191,28 @@ static bool seen_lately(const struct tarn_put *put)
     return tarn_clock_mono_ms() - put->ground_seen_ms <= TARN_CLAIM_AGE_MAX_MS;
 }
 
-/* Before the same bytes are put again: is slot N still the next one? */
-static struct tarn_status *look_before(struct tarn_op *op, struct tarn_put *put, bool *past)
+/* Before the same bytes are put again: is slot N still the next one, and are they still worth it? *over: it is decided. */
+static struct tarn_status *look_before(struct tarn_op *op, struct tarn_put *put, bool *over)
 {
-    bool found, ours;
+    bool found, ours, whole;
     int64_t below, above;
+    *over = false;
     TARN_TRY(read_back(op, put, &found, &ours));
+    if (found)
+        return TARN_OK;
     TARN_TRY(tarn_table__find_neighbours(op, put->table, put->id, &below, &above));
-    *past = !found && above != 0;
-    return *past ? judge_past(op, put, above) : TARN_OK;
+    TARN_TRY(has_manifests(op, put, &whole));
+    *over = above != 0 || !whole;
+    if (above != 0)
+        return judge_past(op, put, above);
+    put->claim = TARN_CLAIM_TAKEN; /* by us, and then by a roll-back, if it isn't whole */
+    put->taken_back = !whole;
+    return TARN_OK;
 }
 
 static struct tarn_status *claim(struct tarn_op *op, struct tarn_put *put, bool fresh)
 {
-    bool past = false;
+    bool over = false;
     if (fresh && !seen_lately(put)) { /* I3 */
         int64_t begun = tarn_clock_mono_ms();
         bool stands;
@@ -213,16 +224,16 @@ static struct tarn_status *claim(struct tarn_op *op, struct tarn_put *put, bool 
             return TARN_OK;
     }
     if (!fresh) {
-        struct tarn_status *unseen = look_before(op, put, &past);
+        struct tarn_status *unseen = look_before(op, put, &over);
         if (unseen != TARN_OK) {
             tarn_log_status(op, TARN_WARN, "commit.put_unknown", unseen);
             put->claim = TARN_CLAIM_UNKNOWN;
         }
-        if (unseen != TARN_OK || past)
+        if (unseen != TARN_OK || over)
             return TARN_OK;
     }
     TARN_TRY(put_until_known(op, put, fresh));
-    if (put->claim != TARN_CLAIM_MADE || seen_lately(put))
+    if (put->claim != TARN_CLAIM_MADE || (fresh && seen_lately(put)))
         return TARN_OK;
     struct tarn_status *s = look_back(op, put);
     if (s != TARN_OK) {

@@ -367,7 +367,9 @@ struct tarn_status *tarn_table__past(struct tarn_table *table, int64_t id, struc
                                      bool *found, struct tarn_snapshot *out)
 {
     TARN_OWN(tarn_buf_drop) struct tarn_buf json = {0};
-    TARN_TRY(tarn_table__indexed_snapshot(table, id, found, &json));
+    *found = false;
+    if (id >= table->view->view.earliest_id) /* below, what it names is gone */
+        TARN_TRY(tarn_table__indexed_snapshot(table, id, found, &json));
     return *found ? tarn_snapshot_decode(tarn_arena_copy(arena, tarn_buf_slice(&json)), arena, out)
                   : TARN_OK;
 }

@@ -90,21 +90,25 @@ static struct tarn_status *find_run(struct tarn_op *op, struct tarn_table *table
 {
     qsort(ids, count, sizeof *ids, newest_first);
     *out = (struct tarn_range){ids[0], ids[0]};
-    for (size_t i = 1; i < count; i++) {
-        bool listed = ids[i] >= out->earliest - 1, there = true;
-        if (!listed) /* a list may be short of one */
-            TARN_TRY(
-                exists(op, table,
-                       tarn_table__key(op, table, "snapshot/snapshot-%" PRId64, out->earliest - 1),
-                       &there));
+    for (size_t i = 1; out->earliest > 1;) {
+        int64_t below = out->earliest - 1;
+        bool there = i < count && ids[i] == below;
+        if (there)
+            i++;
+        else /* a list may be short of it */
+            TARN_TRY(exists(op, table,
+                            tarn_table__key(op, table, "snapshot/snapshot-%" PRId64, below),
+                            &there));
         if (!there)
             break;
-        out->earliest = ids[i];
+        out->earliest = below;
     }
     return TARN_OK;
 }
 
-static struct tarn_status *list_range(struct tarn_op *op, struct tarn_table *table,
+/* latest: what is known of it, and what lies above a gap behind that is no history either: a put that came late, after its ground
+ * was rolled back; 0: nothing. */
+static struct tarn_status *list_range(struct tarn_op *op, struct tarn_table *table, int64_t latest,
                                       struct tarn_range *out)
 {
     struct tarn_object *objects;
@@ -114,8 +118,11 @@ static struct tarn_status *list_range(struct tarn_op *op, struct tarn_table *tab
     *out = (struct tarn_range){0, 0};
     TARN_OWN(tarn_free_drop) int64_t *ids = tarn_calloc(count + 1, sizeof *ids);
     for (size_t i = 0; i < count; i++)
-        if (!objects[i].is_folder && parse_id(objects[i].key, "snapshot-", &ids[n]) && ids[n] > 0)
+        if (!objects[i].is_folder && parse_id(objects[i].key, "snapshot-", &ids[n]) && ids[n] > 0 &&
+            (latest == 0 || ids[n] < latest))
             n++;
+    if (latest != 0) /* whether it is listed or not */
+        ids[n++] = latest;
     if (n == 0)
         return TARN_OK;
     TARN_TRY(find_run(op, table, ids, n, out));
@@ -151,22 +158,22 @@ struct tarn_status *tarn_table__find_range(struct tarn_op *op, struct tarn_table
 {
     int64_t latest = read_hint(op, table, "LATEST");
     int64_t earliest = read_hint(op, table, "EARLIEST");
-    if (latest > 0 && earliest > 0 && earliest <= latest) {
-        bool has_earliest, has_latest, has_next;
-        TARN_TRY(exists(op, table,
-                        tarn_table__key(op, table, "snapshot/snapshot-%" PRId64, earliest),
-                        &has_earliest));
+    bool has_earliest = earliest > 0 && earliest <= latest, has_latest = latest > 0, has_next;
+    if (has_latest)
         TARN_TRY(exists(op, table, tarn_table__key(op, table, "snapshot/snapshot-%" PRId64, latest),
                         &has_latest));
+    if (has_latest)
         TARN_TRY(exists(op, table,
                         tarn_table__key(op, table, "snapshot/snapshot-%" PRId64, latest + 1),
                         &has_next));
-        if (has_earliest && has_latest && !has_next) {
-            *out = (struct tarn_range){earliest, latest};
-            return TARN_OK;
-        }
-    }
-    return list_range(op, table, out);
+    if (!has_latest || has_next)
+        return list_range(op, table, 0, out);
+    if (has_earliest)
+        TARN_TRY(exists(op, table,
+                        tarn_table__key(op, table, "snapshot/snapshot-%" PRId64, earliest),
+                        &has_earliest));
+    *out = (struct tarn_range){earliest, latest};
+    return has_earliest ? TARN_OK : list_range(op, table, latest, out);
 }
 
 struct tarn_status *tarn_table__read_snapshot(struct tarn_op *op, struct tarn_table *table,

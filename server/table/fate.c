@@ -208,6 +208,18 @@ static struct tarn_status *find_landed(struct question *q)
     return TARN_OK;
 }
 
+/* Of the compact part of what landed: it may be anywhere. */
+static struct tarn_status *doubt_compact(struct question *q)
+{
+    int64_t id = 0;
+    if (q->out->compact_snapshot_id == 0)
+        TARN_TRY(tarn_table__is_in_doubt(q->table, &q->who, TARN_COMMIT_COMPACT, &id));
+    if (id == 0)
+        return TARN_OK;
+    q->out->state = TARN_COMMIT_NOT_KNOWN;
+    return tarn_table__horizon(q->table, &q->out->horizon_snapshot_id);
+}
+
 static struct tarn_status *find_voided(struct question *q, int64_t *time_ms)
 {
     struct tarn_commit_fate *out = q->out;
@@ -262,7 +274,7 @@ static struct tarn_status *find_fate(struct question *q, bool *again)
         TARN_TRY(tarn_table__refresh(q->op, table));
     TARN_TRY(find_landed(q));
     if (q->out->state == TARN_COMMIT_LANDED)
-        return TARN_OK;
+        return doubt_compact(q);
     if (may_still_land(table)) {
         TARN_TRY(tarn_table__put_empty(table));
         *again = true;

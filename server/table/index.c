@@ -652,7 +652,8 @@ struct tarn_status *tarn_table__index_forget_below(struct tarn_op *op, struct ta
     TARN_OWN(tarn_buf_drop) struct tarn_buf from = {0};
     TARN_OWN(tarn_buf_drop) struct tarn_buf to = {0};
     snapshot_key(table->uuid, 0, &from);
-    snapshot_key(table->uuid, earliest, &to);
+    snapshot_key(table->uuid, earliest - 1,
+                 &to); /* which one `earliest` was put upon stays known */
     tarn_state_batch_remove_range(b->batch, table->env->state, TARN_FAMILY_SNAPSHOTS,
                                   tarn_buf_slice(&from), tarn_buf_slice(&to));
     return tarn_table__index_batch_write(b);

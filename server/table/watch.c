@@ -37,6 +37,19 @@ struct tarn_status *tarn_table_is_indexed(struct tarn_table *table, int64_t id, 
     return TARN_OK;
 }
 
+struct tarn_status *tarn_table_follows(struct tarn_op *op, struct tarn_table *table, int64_t id,
+                                       uint64_t identity, uint64_t next_identity, bool *out)
+{
+    TARN_TRY(tarn_table_is_indexed(table, id + 1, next_identity, out));
+    if (!*out) {
+        TARN_OWN(tarn_table_view_drop) const struct tarn_table_view *view = NULL;
+        tarn_table__look_again(table);
+        TARN_TRY(tarn_table_look(op, table, &view));
+        TARN_TRY(tarn_table_is_indexed(table, id + 1, next_identity, out));
+    }
+    return *out ? tarn_table_is_indexed(table, id, identity, out) : TARN_OK;
+}
+
 struct tarn_status *tarn_table_find_ids(struct tarn_op *op, struct tarn_table *table,
                                         int64_t *earliest, int64_t *latest)
 {

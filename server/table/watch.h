@@ -26,6 +26,11 @@ TARN_MUST struct tarn_status *tarn_table_find_snapshot(struct tarn_op *op, struc
  * one in its place: then what is planned is of the old one. */
 TARN_MUST struct tarn_status *tarn_table_is_indexed(struct tarn_table *table, int64_t id,
                                                     uint64_t identity, bool *out);
+/* Snapshot `id` has expired: is the next one, whose identity is next_identity, known to have been put upon the one of `identity`? As
+ * long as the index had both. Looks where the index is behind the folder. */
+TARN_MUST struct tarn_status *tarn_table_follows(struct tarn_op *op, struct tarn_table *table,
+                                                 int64_t id, uint64_t identity,
+                                                 uint64_t next_identity, bool *out);
 /* Ids of the retained snapshots as the folder has them now, however lately the table was looked at; 0, 0: none. Others
  * may be at work in it: what doesn't fit is asked again. */
 TARN_MUST struct tarn_status *tarn_table_find_ids(struct tarn_op *op, struct tarn_table *table,

@@ -87,6 +87,18 @@ static bool look_at_bucket(struct life *life, int bucket, struct files *out)
     return true;
 }
 
+/* A later one of its stream has landed, and the daemon may have lost what tells of it: it couldn't refuse this one. */
+static bool is_too_late(const char *user, int64_t identifier)
+{
+    for (size_t i = 0; i < world->request_count; i++) {
+        const struct request *r = world->requests[i];
+        if (r->streaming && strcmp(r->user, user) == 0 && r->identifier > identifier &&
+            r->landing_count[0] + r->landing_count[1] > 0)
+            return world->receipts_may_be_lost || world->history_has_gaps;
+    }
+    return false;
+}
+
 static bool is_used(const char *user, int64_t identifier)
 {
     for (size_t i = 0; i < world->request_count; i++)
@@ -103,7 +115,7 @@ static int64_t draw_identifier(const char *user, int number)
     next[number] += sim_between(SIM_WORK, 1, 3);
     if (sim_chance(SIM_WORK, 80))
         for (int64_t back = next[number] - 1; back > next[number] - 8 && back > 0; back--)
-            if (!is_used(user, back))
+            if (!is_used(user, back) && !is_too_late(user, back))
                 return back;
     return next[number];
 }
@@ -317,9 +329,11 @@ static void commit(struct life *life, struct request *r)
 
 /* --- what became of it? --- */
 
-/* It landed and nothing is left that tells of it: sent again, it would land again. */
+/* It landed, or a later one of its stream, and nothing is left that tells of it: sent again, it would land again, or behind it. */
 static bool is_forgotten(const struct request *r)
 {
+    if (r->streaming && is_too_late(r->user, r->identifier))
+        return true;
     for (int part = 0; part < 2; part++)
         for (int i = 0; i < r->landing_count[part]; i++)
             if (r->landings[part][i]->removal == REMOVED_EXPIRE &&
@@ -529,8 +543,8 @@ static void check_sees_own(const struct life *life, const struct snap *snap, int
             if (call->life != life->number || call->told != TOLD_LANDED || call->end > begin)
                 continue;
             for (int part = 0; part < 2; part++) {
-                const struct snap *own =
-                    call->ids[part] == 0 ? NULL : landing_of(r, part, call->ids[part], begin);
+                const struct snap *own = /* of that id there may be another by now */
+                    call->ids[part] == 0 ? NULL : landing_of(r, part, call->ids[part], call->end);
                 if (own != NULL && truth_survives(own, world->seq) &&
                     (snap == NULL || own->id > snap->id))
                     broken("a plan is of snapshot %" PRId64 ", %" PRId64

@@ -672,6 +672,14 @@ static void created(int64_t id, struct tarn_slice body)
     note_latest(snap->created_seq);
 }
 
+static bool any_is_seen(void)
+{
+    for (int64_t id = 1; id < HISTORY_IDS_MAX; id++)
+        if (world->at[id] != NULL && world->at[id]->seen)
+            return true;
+    return false;
+}
+
 static void removed(int64_t id)
 {
     struct snap *snap = world->at[id];
@@ -688,8 +696,10 @@ static void removed(int64_t id)
         world->was_rolled_back = true;
     if (my_removal == REMOVED_EXPIRE)
         world->expired_to = TARN_MAX(world->expired_to, id);
-    /* Where the past was rewritten and part of it is gone, nobody can tell from where on it was another. */
-    if (!snap->floating && (!snap->seen || (world->was_rolled_back && world->expired_to > 0)))
+    /* Where the past was rewritten and part of it is gone, nobody can tell from where on it was another; nor whether it was,
+     * where nothing is left of what the daemon has seen. */
+    if (!snap->floating &&
+        (!snap->seen || (world->was_rolled_back && world->expired_to > 0) || !any_is_seen()))
         world->history_has_gaps = true;
     if (snap->floating)
         world->floating_count--;

@@ -152,7 +152,11 @@ static void check_reset(const struct watcher *w, const struct tarn_status *s)
         !(w->last == NULL && world->was_rolled_back) && w->so_far.count == 0)
         broken("watcher %d is told that snapshot %" PRId64 " was rolled back: %s", w->number,
                w->last == NULL ? 0 : w->last->id, tarn_status_message(s));
-    if (reason == TARN_SNAPSHOT_EXPIRED && w->last != NULL && w->last->id + 1 > world->expired_to)
+    /* What it was told last has expired, too: then it must be known what the next one stands on. */
+    bool may_not_know =
+        world->receipts_may_be_lost || world->history_has_gaps || world->was_rolled_back;
+    if (reason == TARN_SNAPSHOT_EXPIRED && w->last != NULL &&
+        w->last->id + !may_not_know > world->expired_to)
         broken("watcher %d is told that what comes after %" PRId64 " has expired: %s", w->number,
                w->last->id, tarn_status_message(s));
 }

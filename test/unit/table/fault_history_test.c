@@ -8,6 +8,7 @@
 
 #include "commits.h"
 #include "fault_others.h"
+#include "table/watch.h"
 
 #define NONE TARN_SNAPSHOT_NONE
 #define HOUR_MS 3600000
@@ -251,6 +252,33 @@ TARN_TEST(cut_off, look_before_an_answer_is_told_to_all_of_the_group)
     expect_str(fixture_files(&f, NONE, NULL), "a b plug1 x");
 }
 
+/* Seed 100022: others' next one has the old id below it, and that has expired. Who followed the old one must not go on. */
+TARN_TEST(one_history, is_known_below_the_earliest_as_long_as_the_index_is)
+{
+    TARN_OWN(fixture_fini) struct fixture f;
+    fixture_init(&f, t);
+    append(&f, 1, "a");
+    append(&f, 2, "b");
+    append(&f, 3, "c");
+    uint64_t identities[4];
+    for (int64_t id = 2; id <= 3; id++) {
+        struct tarn_snapshot snapshot;
+        bool found;
+        expect_ok(tarn_table_find_snapshot(t->op, f.table, id, &found, &snapshot, &identities[id]));
+    }
+    others_expire(&f, 3);
+    for (int restart = 0; restart < 3; restart++) {
+        bool follows;
+        expect_str(fixture_files(&f, NONE, NULL), "a b c");
+        expect_ok(tarn_table_follows(t->op, f.table, 2, identities[2], identities[3], &follows));
+        expect_int(follows, restart < 2);
+        expect_ok(
+            tarn_table_follows(t->op, f.table, 2, identities[2] + 1, identities[3], &follows));
+        expect_false(follows);
+        fixture_restart(&f, restart == 1);
+    }
+}
+
 /* --- an id that was used --- */
 
 static void nap_ms(int64_t ms)
@@ -317,6 +345,34 @@ TARN_TEST(used_id, of_an_attempt_that_never_arrived_is_not_put_again)
     folder_check(&f);
 }
 
+static void back_to_2(void *arg)
+{
+    others_roll_back(arg, 2);
+}
+
+/* Seed 331: it had landed and was rolled back, before it is put again or in that moment. What it names went with it, and its data. */
+TARN_TEST(used_id, of_an_attempt_that_was_rolled_back_is_not_put_again)
+{
+    for (int late = 0; late < 2; late++) {
+        TARN_OWN(fixture_fini) struct fixture f = {.t = t};
+        struct crowd c = {.f = &f};
+        lose_the_put_of_3(&f, &c, true);
+        struct moment m = {.call = "get", .key_part = "snapshot-3", .act = back_to_2, .arg = &f};
+        if (late) {
+            m.afterwards = true;
+            moment_init(&f, &m);
+        } else {
+            back_to_2(&f);
+        }
+        expect_true(fate_of(&f, 3).state != TARN_COMMIT_LANDED);
+        expect_true(m.happened == late);
+        expect_false(folder_has(&f, "snapshot/snapshot-3"));
+        expect_int(append(&f, 4, "e"), 3);
+        expect_str(fixture_files(&f, NONE, NULL), "a b e");
+        folder_check(&f);
+    }
+}
+
 /* A snapshot right below the earliest, whose lists are gone: by a put that came late, or an expiry that stopped half way. */
 TARN_TEST(used_id, right_below_the_history_harms_nobody)
 {
@@ -342,6 +398,29 @@ TARN_TEST(used_id, right_below_the_history_harms_nobody)
     }
 }
 
+/* Seeds 200997, 1308: a put that came late lies above a gap until it is taken back. It is no history, however the folder is looked at. */
+TARN_TEST(used_id, above_a_gap_is_no_history)
+{
+    for (int hint = 0; hint < 2; hint++) {
+        TARN_OWN(fixture_fini) struct fixture f;
+        fixture_init(&f, t);
+        append(&f, 1, "a");
+        append(&f, 2, "b");
+        append(&f, 3, "c");
+        struct tarn_slice late = folder_get(&f, "snapshot/snapshot-3");
+        others_roll_back(&f, 2);
+        expect_str(fixture_files(&f, NONE, NULL), "a b");
+        others_roll_back(&f, 1);
+        folder_put(&f, "snapshot/snapshot-3", late);
+        if (hint)
+            folder_put(&f, "snapshot/EARLIEST", tarn_slice_str("1"));
+        expect_str(fixture_files(&f, NONE, NULL), "a");
+        expect_int(fate_of(&f, 1).state, TARN_COMMIT_LANDED);
+        for (int i = 2; i <= 3; i++)
+            expect_int(fate_of(&f, i).state, TARN_COMMIT_ROLLED_BACK);
+    }
+}
+
 /* --- nobody knows any more --- */
 
 /* Seeds 1646, 80108, 90082: what others made of our snapshots has expired. What landed there isn't put a second time. */
@@ -363,6 +442,34 @@ TARN_TEST(in_doubt, nothing_lands_twice)
     expect_int(append(&f, 4, "d"), 7);
     expect_int(fate_of(&f, 4).state, TARN_COMMIT_LANDED);
     expect_str(fixture_files(&f, NONE, NULL), "a b c d w x y");
+}
+
+/* Seeds 70118, 477: of the append part it is known that it has expired in order, of the compact part it isn't. */
+TARN_TEST(in_doubt, compact_part_is_not_told_to_be_missing)
+{
+    TARN_OWN(fixture_fini) struct fixture f;
+    fixture_init(&f, t);
+    append(&f, 1, "a");
+    struct tarn_manifest_entry b = add(&f, "b");
+    struct tarn_manifest_entry x[] = {fixture_entry(&f, TARN_ENTRY_DELETE, "a", 0, 0, 1, 10, 0),
+                                      fixture_entry(&f, TARN_ENTRY_ADD, "x", 0, 5, 1, 10, 0)};
+    struct tarn_commit commit = {.user = tarn_slice_str("u"),
+                                 .identifier = 2,
+                                 .watermark = NONE,
+                                 .append = {.entries = &b, .count = 1},
+                                 .compact = {.entries = x, .count = 2}};
+    struct tarn_commit_result result;
+    expect_ok(tarn_table_commit(t->op, f.table, &commit, &result));
+    expect_int(result.compact_snapshot_id, 3);
+    others_expire(&f, 3);
+    expect_int(fate_of(&f, 2).compact_snapshot_id, 3);
+    others_append(&f, "y");
+    others_expire(&f, 4);
+    struct tarn_commit_fate fate = fate_of(&f, 2);
+    expect_int(fate.state, TARN_COMMIT_NOT_KNOWN);
+    expect_int(fate.append_snapshot_id, 2);
+    expect_int(fate.compact_snapshot_id, 0);
+    expect_int(fate.horizon_snapshot_id, 4);
 }
 
 /* Seed 90169: rolled back, sent again, landed; of the second time nobody knows any more. */
