@@ -336,6 +336,15 @@ struct tarn_status *tarn_call_read(struct tarn_call *call, struct tarn_message *
 
 /* --- writing --- */
 
+static void send_batch(struct tarn_call *call, const grpc_op *ops, size_t count,
+                       struct tarn_wire__tag *tag)
+{
+    if (call->watching) /* its list is locked */
+        tarn_wire__start_batch(call->handle, ops, count, tag);
+    else
+        tarn_wire__run_batch(call->queue, call->handle, ops, count, tag);
+}
+
 /* The caller has set write_running, writing and read head_sent's old value under the lock. */
 static void start_write(struct tarn_call *call, struct tarn_message *message, bool head)
 {
@@ -346,7 +355,7 @@ static void start_write(struct tarn_call *call, struct tarn_message *message, bo
         ops[count++].op = GRPC_OP_SEND_INITIAL_METADATA;
     ops[count].op = GRPC_OP_SEND_MESSAGE;
     ops[count++].data.send_message.send_message = tarn_wire__message_buffer(message);
-    tarn_wire__start_batch(call->handle, ops, count, &call->write_tag);
+    send_batch(call, ops, count, &call->write_tag);
 }
 
 /* With the lock held; takes the message. True: call start_write once the lock is given up. */
@@ -469,7 +478,7 @@ static void send_status(struct tarn_call *call)
     last->data.send_status_from_server.trailing_metadata = trailing;
     last->data.send_status_from_server.trailing_metadata_count = trailing_count;
     tarn_wire__call_ref(call);
-    tarn_wire__start_batch(call->handle, ops, count, &call->finish_tag);
+    send_batch(call, ops, count, &call->finish_tag);
     grpc_slice_unref(text_slice);
     for (size_t i = 0; i < trailing_count; i++)
         grpc_slice_unref(trailing[i].value);

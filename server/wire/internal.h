@@ -83,9 +83,15 @@ grpc_byte_buffer *tarn_wire__message_buffer(struct tarn_message *message);
 /* --- tags: what a completion queue gives back --- */
 struct tarn_wire__tag {
     void (*fn)(struct tarn_wire__tag *tag, bool ok);
+    struct tarn_wire__tag *next; /* of those that run_batch has yet to handle, in its thread */
+    bool ok;
 };
 /* Asserts that gRPC took the batch: it refuses only our own bugs. */
 void tarn_wire__start_batch(grpc_call *call, const grpc_op *ops, size_t count, void *tag);
+/* The same for a batch that mostly completes at once, as writes do: what does is handled in this thread, and no thread of
+ * `queue`, the call's, is woken for it. No lock is held; what comes back may be another call's. */
+void tarn_wire__run_batch(grpc_completion_queue *queue, grpc_call *call, const grpc_op *ops,
+                          size_t count, struct tarn_wire__tag *tag);
 /* TSan does not see the hand-over inside gRPC; these tell it. Nothing in other builds. */
 void tarn_wire__give(void *tag);
 void tarn_wire__take(void *tag);

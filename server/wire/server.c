@@ -62,6 +62,38 @@ void tarn_wire__start_batch(grpc_call *call, const grpc_op *ops, size_t count, v
     tarn_assert(grpc_call_start_batch(call, ops, count, tag, NULL) == GRPC_CALL_OK);
 }
 
+/* Handling one may begin the next batch, which completes at once too: then it is the outermost that goes on with it. */
+static _Thread_local struct tarn_wire__tag *here_first, **here_last;
+
+void tarn_wire__run_batch(grpc_completion_queue *queue, grpc_call *call, const grpc_op *ops,
+                          size_t count, struct tarn_wire__tag *tag)
+{
+    void *done;
+    int ok;
+    grpc_completion_queue_thread_local_cache_init(queue);
+    tarn_wire__start_batch(call, ops, count, tag);
+    if (!grpc_completion_queue_thread_local_cache_flush(queue, &done, &ok))
+        return;
+    tag = done;
+    tarn_wire__take(tag);
+    tag->ok = ok != 0;
+    tag->next = NULL;
+    if (here_last != NULL) {
+        *here_last = tag;
+        here_last = &tag->next;
+        return;
+    }
+    here_first = tag;
+    here_last = &tag->next;
+    while ((tag = here_first) != NULL) {
+        here_first = tag->next;
+        if (here_first == NULL)
+            here_last = &here_first;
+        tag->fn(tag, tag->ok);
+    }
+    here_last = NULL;
+}
+
 /* --- queues --- */
 
 static void *run_queue(void *arg)

@@ -103,7 +103,8 @@ const char *tarn_call_peer(const struct tarn_call *call);
  *
  * A method that has read its request may detach its call and return OK: the call stays open, and whoever detached it
  * writes and ends it from any thread. When the server drains, it is ended with SHUTTING_DOWN.
- * Events come on a gRPC thread, which must not wait, or from within tarn_call_detach. */
+ * Events come on a gRPC thread, or on any that writes, ends or detaches a call, from within that function: hold no lock
+ * there that they take, and don't wait in them. */
 struct tarn_call_events {
     void (*written)(void *arg); /* the message was taken by the transport: the next may follow */
     void (*ended)(void *arg);   /* once, and the last: the call is over, whoever ended it */
