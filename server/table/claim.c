@@ -23,9 +23,12 @@ struct tarn_status *tarn_table__check_ground(struct tarn_op *op, struct tarn_tab
                                              int64_t ground_id, struct tarn_slice ground_json,
                                              bool *stands)
 {
-    *stands = true;
-    if (ground_id == 0)
+    if (ground_id == 0) { /* nothing: slot 1 may have been used, and have expired */
+        struct tarn_range range;
+        TARN_TRY(tarn_table__find_range(op, table, &range));
+        *stands = range.latest == 0;
         return TARN_OK;
+    }
     TARN_OWN(tarn_buf_drop) struct tarn_buf bytes = {0};
     bool found;
     TARN_TRY(
@@ -86,6 +89,7 @@ static struct tarn_status *put_until_known(struct tarn_op *op, struct tarn_put *
         if (s != TARN_OK && fresh && is_definite(s))
             return s;
         fresh = false; /* a later failure says nothing about this one */
+        put->unknown = true;
         tarn_log_status(op, TARN_WARN, "commit.put_unknown", s);
         s = read_back(op, put, &found, &ours);
         if (s == TARN_OK && found) {
@@ -147,13 +151,30 @@ static struct tarn_status *judge_past(struct tarn_op *op, struct tarn_put *put, 
     return TARN_OK;
 }
 
+struct tarn_status *tarn_table__take_back(struct tarn_op *op, struct tarn_put *put)
+{
+    struct tarn_table *table = put->table;
+    bool found, ours, followed;
+    TARN_TRY(read_back(op, put, &found, &ours));
+    if (!ours)
+        return TARN_OK;
+    TARN_TRY(is_followed(op, put, put->id + 1, &followed));
+    if (followed)
+        return TARN_OK;
+    TARN_TRY(tarn_store_remove(table->env->store, op, snapshot_key(op, table, put->id)));
+    put->taken_back = true;
+    tarn_log(op, TARN_WARN, "commit.taken_back", "table=%s snapshot=%" PRId64,
+             tarn_table_name(table), put->id);
+    return TARN_OK;
+}
+
 /* The put took long: N-1 may have been rolled back, or N used by others and expired away. Nobody was told of N yet, so
  * it is taken back, unless another writer already stands on it. A roll-back leaves snapshots below N, others' history
  * some above it; where N is the only one, N-1 has expired because N was there. */
 static struct tarn_status *look_back(struct tarn_op *op, struct tarn_put *put)
 {
     struct tarn_table *table = put->table;
-    bool stands = false, found, ours, followed;
+    bool stands = false, found, ours;
     int64_t below, above;
     if (put->ground_id != 0)
         TARN_TRY(tarn_table__check_ground(op, table, put->ground_id, put->ground_json, &stands));
@@ -175,14 +196,9 @@ static struct tarn_status *look_back(struct tarn_op *op, struct tarn_put *put)
         put->taken_back = true;
         return TARN_OK;
     }
-    TARN_TRY(is_followed(op, put, put->id + 1, &followed));
-    if (followed)
-        return TARN_OK;
-    TARN_TRY(tarn_store_remove(table->env->store, op, snapshot_key(op, table, put->id)));
-    put->claim = TARN_CLAIM_TAKEN;
-    put->taken_back = true;
-    tarn_log(op, TARN_WARN, "commit.taken_back", "table=%s snapshot=%" PRId64,
-             tarn_table_name(table), put->id);
+    TARN_TRY(tarn_table__take_back(op, put));
+    if (put->taken_back)
+        put->claim = TARN_CLAIM_TAKEN;
     return TARN_OK;
 }
 
@@ -355,6 +371,8 @@ struct tarn_status *tarn_table__settle(struct tarn_op *op, struct tarn_table *ta
     if ((landed || past) && open->merge_used) /* who knows what names what it wrote */
         tarn_table__merge_settle(op, table, true);
     open->merge_used = open->merge_used && !landed && !past;
+    if (!landed) /* it may still arrive */
+        tarn_table__late_keep(table, &open->put);
     if (past)
         remove_lists(op, open);
     else if (!landed)

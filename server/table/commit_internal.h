@@ -63,6 +63,7 @@ struct tarn_put {
     enum tarn_claim claim;
     bool expired;    /* it was made, used and has expired since, or another under its id */
     bool taken_back; /* it was there for a moment: what it names stays */
+    bool unknown;    /* a put of it was answered so: it may still arrive */
     struct tarn_status *status; /* OK, or why nothing was put */
 };
 #define TARN_NEVER_MS (INT64_MIN / 2)
@@ -138,7 +139,7 @@ void tarn_table__check_group(struct tarn_group *group, bool *changed);
 /* --- claim.c --- */
 /* Puts the group's snapshot, on a thread of the pool. */
 void tarn_table__start_put(struct tarn_group *group, const struct tarn_head *ground);
-/* Looks at snapshot N-1: does it exist, and is it the one? */
+/* Looks at snapshot N-1: does it exist, and is it the one? ground_id 0: is there none at all? */
 TARN_MUST struct tarn_status *tarn_table__check_ground(struct tarn_op *op, struct tarn_table *table,
                                                        int64_t ground_id,
                                                        struct tarn_slice ground_json, bool *stands);
@@ -146,6 +147,13 @@ TARN_MUST struct tarn_status *tarn_table__check_ground(struct tarn_op *op, struc
 void tarn_table__keep_open(struct tarn_group *consumed);
 /* Is the identity of the attempt that is kept open? content 0: of any. */
 bool tarn_table__is_open(const struct tarn_table *table, const struct tarn_identity *who);
+
+/* What lies at N, if it is this put's and nobody stands on it, is removed: taken_back. */
+TARN_MUST struct tarn_status *tarn_table__take_back(struct tarn_op *op, struct tarn_put *put);
+
+/* --- late.c --- */
+/* It isn't part of history, but a put of it may still be under way. */
+void tarn_table__late_keep(struct tarn_table *table, const struct tarn_put *put);
 
 /* --- publish.c --- */
 /* The snapshot was made: index, head and view follow. What fails here is caught up later, never told as a failed commit (I6). */

@@ -187,6 +187,10 @@ struct tarn_status *tarn_table__read_snapshot(struct tarn_op *op, struct tarn_ta
         return tarn_status_wrap(s, "table %s", table->name);
     if (!*found)
         return TARN_OK;
+    if (tarn_table__is_late(table, id, tarn_buf_slice(&bytes))) {
+        *found = false;
+        return TARN_OK;
+    }
     *json = tarn_arena_copy(arena, tarn_buf_slice(&bytes));
     s = tarn_snapshot_decode(*json, arena, out);
     if (s != TARN_OK)

@@ -52,6 +52,7 @@ struct tarn_pages;          /* pages.h */
 struct tarn_merge;          /* merge_manifests.c */
 struct tarn_index_cache;    /* indexes.c */
 struct tarn_sequence_cache; /* finish.c */
+struct tarn_late;           /* late.c */
 
 /* A put-if-absent whose outcome is not known: nothing else is put before it is settled (I5). */
 struct tarn_attempt {
@@ -86,6 +87,8 @@ struct tarn_table {
     pthread_mutex_t index_lock;
     pthread_mutex_t sequence_lock;
     pthread_mutex_t pin_lock; /* pins in the state */
+
+    struct tarn_late *late; /* changed by the mailbox, under the lock */
 
     struct tarn_head *head; /* of the mailbox */
     struct tarn_attempt attempt;
@@ -293,6 +296,14 @@ TARN_MUST struct tarn_status *tarn_table__settle(struct tarn_op *op, struct tarn
 /* In the mailbox: puts an empty snapshot, so that the slot is filled by something. */
 TARN_MUST struct tarn_status *tarn_table__put_empty(struct tarn_table *table);
 void tarn_table__attempt_free(struct tarn_table *table);
+
+/* --- puts that may come late (late.c) --- */
+/* Is the snapshot one that isn't part of history any more, though it is there? */
+bool tarn_table__is_late(struct tarn_table *table, int64_t id, struct tarn_slice json);
+/* In the mailbox: removes such. */
+TARN_MUST struct tarn_status *tarn_table__late_take_back(struct tarn_op *op,
+                                                         struct tarn_table *table);
+void tarn_table__late_free(struct tarn_table *table);
 
 /* --- conflicts (conflict.c) --- */
 /* What may become (part of) the snapshot after the head: one member of a group, judged by itself. */

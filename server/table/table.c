@@ -54,6 +54,7 @@ void tarn_table_unref(struct tarn_table *table)
     tarn_table__hint_wait(table);
     tarn_table__merge_free(table);
     tarn_table__attempt_free(table);
+    tarn_table__late_free(table);
     tarn_table__sequences_end(table);
     tarn_table__index_files_end(table);
     tarn_head_free(table->head);
@@ -238,6 +239,7 @@ static struct tarn_status *unchanged(struct tarn_op *op, struct tarn_table *tabl
     *out = false;
     if (table->head == NULL || table->view == NULL)
         return TARN_OK;
+    TARN_TRY(tarn_table__late_take_back(op, table));
     struct tarn_store *store = table->env->store;
     bool next_snapshot, next_schema;
     TARN_TRY(tarn_store_stat(
@@ -271,8 +273,8 @@ static struct tarn_status *unchanged(struct tarn_op *op, struct tarn_table *tabl
 /* Is what was the head no longer there as it was? */
 static struct tarn_status *is_rewritten(struct tarn_op *op, struct tarn_table *table, bool *out)
 {
-    bool stands = table->view == NULL;
-    if (table->head != NULL)
+    bool stands = table->view == NULL || (table->head != NULL && table->head->id == 0);
+    if (table->head != NULL && table->head->id != 0)
         TARN_TRY(tarn_table__check_ground(op, table, table->head->id, table->head->json, &stands));
     *out = !stands;
     return TARN_OK;
@@ -305,6 +307,7 @@ static struct tarn_status *has_lists(struct tarn_op *op, struct tarn_table *tabl
 static struct tarn_status *find_history(struct tarn_op *op, struct tarn_table *table,
                                         struct tarn_range *range)
 {
+    TARN_TRY(tarn_table__late_take_back(op, table));
     TARN_TRY(tarn_table__find_range(op, table, range));
     int64_t known = table->view == NULL ? INT64_MAX : table->view->view.earliest_id;
     bool readable = false;

@@ -181,9 +181,9 @@ enum tarn_commit_state {
 };
 struct tarn_commit_fate {
     enum tarn_commit_state state;
-    int64_t append_snapshot_id,
-        compact_snapshot_id; /* LANDED, ROLLED_BACK; 0: no such part, or not landed. NOT_KNOWN: of the append
-                                  * part, where only the other isn't known */
+    /* LANDED, ROLLED_BACK; 0: no such part, or not landed. Where only the compact part is known, an append part landed before it,
+     * below the horizon; where the compact part alone isn't, the state is NOT_KNOWN, and the append part is told. */
+    int64_t append_snapshot_id, compact_snapshot_id;
     enum tarn_reason reason;     /* REFUSED */
     const char *message;         /* REFUSED: why; in the op's arena */
     int64_t horizon_snapshot_id; /* NOT_KNOWN: identities are known from this snapshot on */

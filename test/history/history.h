@@ -211,7 +211,8 @@ struct tarn_manifest_entry file_entry(const struct file *file, enum tarn_entry_k
 void read_delta(const struct tarn_snapshot *s, struct files *added, struct files *removed);
 void read_live(const struct tarn_snapshot *s, bool with_delta, struct files *live);
 enum removal *removal_by_me(void); /* what a removal by this thread means */
-bool may_rewrite(void);            /* no put of a dead life or of the network is still under way */
+bool may_rewrite(
+    void); /* no put is under way that nobody could take back any more, as a dead life's */
 
 /* life.c */
 struct tarn_store *life_store_new(struct life *life, struct tarn_store *below);

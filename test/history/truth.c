@@ -347,7 +347,7 @@ void truth_seen(struct snap *snap)
 bool may_rewrite(void)
 {
     return world->ghosts == 0 && world->floating_count == 0 &&
-           tarn_store_faulty_late_count(world->faulty) == 0;
+           (!world->plan.kills || tarn_store_faulty_late_count(world->faulty) == 0);
 }
 
 /* --- one more snapshot --- */

@@ -398,6 +398,44 @@ TARN_TEST(used_id, right_below_the_history_harms_nobody)
     }
 }
 
+/* Seed 201865: the table was empty when it was looked at. */
+TARN_TEST(used_id, one_is_not_put_again)
+{
+    TARN_OWN(fixture_fini) struct fixture f;
+    fixture_init(&f, t);
+    f.env.foreign_check_ms = HOUR_MS;
+    others_append(&f, "x");
+    others_append(&f, "y");
+    others_expire(&f, 2);
+    expect_int(append(&f, 1, "a"), 3);
+    expect_str(fixture_files(&f, NONE, NULL), "a x y");
+    folder_check(&f);
+}
+
+/* An attempt was settled, and not as landed: where others rolled back below it a put of it may still arrive. It is taken back. */
+TARN_TEST(used_id, taken_by_a_put_that_comes_late_is_given_back)
+{
+    for (int upon = 0; upon < 2; upon++)
+        for (int look = 0; look < 2; look++) {
+            TARN_OWN(fixture_fini) struct fixture f = {.t = t};
+            struct crowd c = {.f = &f};
+            lose_the_put_of_3(&f, &c, true);
+            struct tarn_slice late = folder_get(&f, "snapshot/snapshot-3");
+            others_roll_back(&f, 1);
+            if (upon == 1)
+                others_append(&f, "x");
+            expect_true(fate_of(&f, 3).state != TARN_COMMIT_LANDED);
+            f.env.foreign_check_ms = look ? 0 : HOUR_MS;
+            folder_put(&f, "snapshot/snapshot-3", late);
+            expect_str(fixture_files(&f, NONE, NULL), upon ? "a x" : "a");
+            if (upon == 0)
+                expect_int(append(&f, 4, "e"), 2);
+            expect_int(append(&f, 5, "g"), 3);
+            expect_str(fixture_files(&f, NONE, NULL), upon ? "a g x" : "a e g");
+            folder_check(&f);
+        }
+}
+
 /* Seeds 200997, 1308: a put that came late lies above a gap until it is taken back. It is no history, however the folder is looked at. */
 TARN_TEST(used_id, above_a_gap_is_no_history)
 {
