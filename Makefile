@@ -74,7 +74,7 @@ BASE_LIBS  := -Wl,--no-as-needed -lssl -lcrypto -Wl,--as-needed -lzstd -lz -lsna
 EXEC_LIBS  := -levent_core -levent_pthreads $(if $(wildcard server/exec/fetch.c),-lcurl)
 WIRE_LIBS  := -lgrpc -lgpr -lprotobuf-c
 STATE_LIBS := -lrocksdb
-ALL_LIBS    = $(BASE_LIBS) $(EXEC_LIBS) -levent_extra $(WIRE_LIBS) $(STATE_LIBS) -lm
+ALL_LIBS    = $(BASE_LIBS) $(EXEC_LIBS) -levent_openssl $(WIRE_LIBS) $(STATE_LIBS) -lm
 
 room_name = $(subst /,_,$(patsubst server/%,%,$(1)))
 # The lists change when a file comes or goes; scripts/test-rules writes them.

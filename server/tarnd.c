@@ -5,7 +5,7 @@
  *   tarnd [-c FILE] [--set KEY=VALUE]... [--check-config] [--version] [--help]
  *
  * SIGTERM, SIGINT  drain: workers end their tasks, running calls may go on for server.drain_timeout
- * SIGHUP           reads log.level and the tokens again
+ * SIGHUP           reads log.level, the tokens and TLS' certificates again
  * Exit codes       0 fine, 1 it failed (one line says why), 2 wrong usage
  */
 #include <ctype.h>
@@ -31,7 +31,7 @@
 #include "wire/wire.h"
 
 #define CALLS_MAX 480    /* carried out at once */
-#define THREADS_SPARE 64 /* beside those: mailboxes, timers, HTTP */
+#define THREADS_SPARE 64 /* beside those and HTTP's: mailboxes, timers */
 #define WORKERS_MAX 256
 #define WORKER_START_MAX_MS ((int64_t)30000) /* one not registered by then, or again, hangs */
 
@@ -314,6 +314,8 @@ static struct tarn_status *reload(struct daemon *d)
     tarn_conf_free(conf);
     if (s == TARN_OK && d->server != NULL)
         s = tarn_wire_server_reload_tls(d->server);
+    if (s == TARN_OK && d->http != NULL)
+        s = tarn_http_reload_tls(d->http);
     TARN_TRY(s);
     return tarn_access_reload(d->access);
 }
@@ -498,6 +500,12 @@ static struct tarn_status *start_doors(struct daemon *d)
         .exec = d->exec,
         .service = &d->service,
         .metrics = tarn_conf_bool(d->conf, TARN_CONF_metrics_enabled),
+        .quiet = !tarn_conf_bool(d->conf, TARN_CONF_log_access),
+        .admit = admit,
+        .admit_self = d->access,
+        .cert_file = tarn_conf_text(d->conf, TARN_CONF_tls_cert),
+        .key_file = tarn_conf_text(d->conf, TARN_CONF_tls_key),
+        .client_ca_file = tarn_conf_text(d->conf, TARN_CONF_tls_client_ca),
     };
     TARN_TRY(tarn_http_start(&http, &d->http));
     atomic_store(&d->service.http_address, tarn_http_address(d->http));
@@ -548,7 +556,7 @@ static struct tarn_status *start(struct daemon *d)
     int cores = threads > 0 ? threads : TARN_MAX(core_count(), 2);
     bool fresh;
     TARN_TRY(make_data_dir(d));
-    d->exec = tarn_exec_new(cores, cores + CALLS_MAX + THREADS_SPARE);
+    d->exec = tarn_exec_new(cores, cores + CALLS_MAX + TARN_HTTP_JOBS_MAX + THREADS_SPARE);
     tarn_exec_on_signal(d->exec, SIGTERM, on_stop, d);
     tarn_exec_on_signal(d->exec, SIGINT, on_stop, d);
     TARN_OWN(tarn_free_drop) char *state = tarn_format("%s/state", d->data_dir);
@@ -581,9 +589,11 @@ static void drain(struct daemon *d)
     tarn_log(NULL, TARN_INFO, "server.draining", "grace_ms=%" PRId64, grace_ms);
     atomic_store(&d->service.draining, true);
     tarn_wire_server_set_serving(d->server, false);
+    tarn_http_drain(d->http, 0);
     /* Workers first: while the doors are open they can report what they have done. */
     tarn_supervisor_stop(d->supervisor, grace_ms);
     tarn_wire_server_drain(d->server, TARN_MAX(until - tarn_clock_mono_ms(), (int64_t)0));
+    tarn_http_drain(d->http, TARN_MAX(until - tarn_clock_mono_ms(), (int64_t)0));
 }
 
 /* Commits are answered before they are told of: some may still be telling when the doors are closed. */
