@@ -3,9 +3,9 @@
 /*
  * Where a body ends: after so many bytes, or, chunked, after what the client says as it goes.
  *
- *   SIZE ─hex─> SIZE ─;─> EXTENSION ─CR─> SIZE_LF ─┬─> DATA ─all─> DATA_CR ─> DATA_LF ─> SIZE
- *                                                  └ 0 ─> LINE ─CR─> END_LF ─> DONE
- *                                                         LINE ─text─> TRAILER ─CR─> TRAILER_LF ─> LINE
+ *   SIZE --;--> EXTENSION --CR--> SIZE_LF --LF--+--> DATA --all--> DATA_CR --> DATA_LF --> SIZE
+ *     `----------CR------------------^          +--> (size 0) LINE --CR--> END_LF --> DONE
+ *                                                              `-text-> TRAILER --CR--> TRAILER_LF --> LINE
  */
 enum {
     SIZE,
@@ -26,6 +26,7 @@ enum {
 #define EXTENSION_SIZE_MAX 256
 #define TRAILERS_SIZE_MAX 4096
 
+/* A length that stands in the head was held against the limit there. */
 void tarn_http__body_init(struct tarn_http__body *body, const struct tarn_http__head *head,
                           size_t size_max)
 {
@@ -138,8 +139,7 @@ static struct tarn_status *take_byte(struct tarn_http__body *body, uint8_t c)
 }
 
 struct tarn_status *tarn_http__body_take(struct tarn_http__body *body, struct tarn_slice in,
-                                         struct tarn_buf *out, size_t *taken, bool *done,
-                                         int *http TARN_UNUSED)
+                                         struct tarn_buf *out, size_t *taken, bool *done)
 {
     size_t at = 0;
     *taken = 0;
@@ -147,10 +147,10 @@ struct tarn_status *tarn_http__body_take(struct tarn_http__body *body, struct ta
     while (at < in.size && body->state != DONE) {
         if (body->state != DATA && body->state != PLAIN) {
             TARN_TRY(take_byte(body, in.data[at++]));
+            if (body->state == DATA && body->left > body->size_max - out->size)
+                return too_large(body);
             continue;
         }
-        if (body->left > body->size_max - out->size)
-            return too_large(body);
         size_t piece = (size_t)TARN_MIN((uint64_t)(in.size - at), body->left);
         tarn_buf_add(out, in.data + at, piece);
         at += piece;

@@ -13,11 +13,12 @@
 /*
  * One client's bytes.
  *
- *   SHAKING ─TLS─> IDLE ─byte─> HEAD ─whole─┬─────────────── body here, or none ──────────> RUNNING ─answer─> WRITING
- *                   ^                       └─> ADMITTING ─let in─> BODY ─whole─────────────> ^                  │
- *                   │                              └─ refused ─────────────────────────────────────────────>     │
- *                   └──────────────────────── keep-alive ────────────────────────────────────────────────────────┤
- *                                                            refused, and not read to the end: LINGERING <───────┘
+ *   SHAKING --TLS--> IDLE --byte--> HEAD --whole--+------- no body, or it is here -------> RUNNING --answer--> WRITING
+ *                     ^                           |                                          ^                 |
+ *                     |                           +--> ADMITTING --let in--> BODY --whole ---+                 |
+ *                     |                                    `-------- refused ------------------------------> + |
+ *                     +-------------------------------- keep-alive ------------------------------------------+-+
+ *                                                                         the last one: LINGERING <------------+
  *
  * Whatever may close the connection is called last: `c` is not looked at after it.
  */
@@ -34,8 +35,8 @@ static void read_head(struct tarn_http__connection *c);
 static void enter(struct tarn_http__connection *c, enum tarn_http__state state)
 {
     c->state = state;
-    c->since_ms = tarn_clock_mono_ms();
-    c->moved = 0;
+    c->since_ms = c->seen_ms = tarn_clock_mono_ms();
+    c->moved = c->seen = 0;
 }
 
 static struct tarn_slice front_of(struct evbuffer *buffer, size_t size)
@@ -68,7 +69,7 @@ static void refuse(struct tarn_http__connection *c, struct tarn_status *consumed
 
 /* --- body --- */
 
-static struct tarn_status *take_body(struct tarn_http__connection *c, bool *done, int *http)
+static struct tarn_status *take_body(struct tarn_http__connection *c, bool *done)
 {
     struct tarn_http__exchange *x = c->exchange;
     struct evbuffer *in = bufferevent_get_input(c->bev);
@@ -79,7 +80,7 @@ static struct tarn_status *take_body(struct tarn_http__connection *c, bool *done
             tarn_metric_add(TARN_M_HTTP_REFUSED, "memory", 1);
             return tarn_status_new(TARN_UNAVAILABLE, "too many large requests at once");
         }
-        TARN_TRY(tarn_http__body_take(&c->body, front_of(in, size), &x->body, &taken, done, http));
+        TARN_TRY(tarn_http__body_take(&c->body, front_of(in, size), &x->body, &taken, done));
         evbuffer_drain(in, taken);
         c->moved += taken;
     }
@@ -88,12 +89,11 @@ static struct tarn_status *take_body(struct tarn_http__connection *c, bool *done
 
 static void read_body(struct tarn_http__connection *c)
 {
-    int http = 0;
     bool done;
-    struct tarn_status *s = take_body(c, &done, &http);
+    struct tarn_status *s = take_body(c, &done);
     if (s != TARN_OK) {
         c->exchange->closes = true;
-        refuse(c, s, http);
+        refuse(c, s, 0);
     } else if (done) {
         post(c, TARN_HTTP_RUNNING, tarn_http__exchange_run);
     } else if (c->input_ended) {
@@ -104,14 +104,13 @@ static void read_body(struct tarn_http__connection *c)
 /* A body that is here already is taken; one that must be waited for is read when its sender was let in. */
 static void begin_body(struct tarn_http__connection *c)
 {
-    int http = 0;
     bool done;
     struct tarn_http__exchange *x = c->exchange;
     tarn_http__body_init(&c->body, &x->head, x->route->given.body_max);
-    struct tarn_status *s = take_body(c, &done, &http);
+    struct tarn_status *s = take_body(c, &done);
     x->closes = s != TARN_OK;
     if (s != TARN_OK)
-        refuse(c, s, http);
+        refuse(c, s, 0);
     else if (done)
         post(c, TARN_HTTP_RUNNING, tarn_http__exchange_run);
     else
@@ -210,11 +209,11 @@ static void linger(struct tarn_http__connection *c)
 static void answered(struct tarn_http__connection *c)
 {
     struct tarn_http__exchange *x = tarn_move(c->exchange);
-    bool closes = x->closes, was_refused = x->refusal != NULL;
+    bool closes = x->closes;
     bool is_last = c->loop->is_draining && evbuffer_get_length(bufferevent_get_input(c->bev)) == 0;
     tarn_http__exchange_free(x);
     enter(c, TARN_HTTP_IDLE);
-    if (closes && was_refused && !c->input_ended)
+    if (closes && !c->input_ended)
         linger(c);
     else if (closes || is_last)
         tarn_http__connection_close(c);
@@ -330,13 +329,28 @@ static void on_event(struct bufferevent *bev TARN_UNUSED, short what, void *arg)
 
 /* --- time --- */
 
-static int64_t at_pace(const struct tarn_http__connection *c, uint64_t moved)
+/* Of body or answer. */
+static uint64_t bytes_moved(const struct tarn_http__connection *c)
 {
-    return c->since_ms + c->loop->http->options.stall_ms +
-           (int64_t)(moved * 1000 / TARN_HTTP_RATE_MIN);
+    return c->state == TARN_HTTP_WRITING
+               ? c->unsent - evbuffer_get_length(bufferevent_get_output(c->bev))
+               : c->moved;
 }
 
-static int64_t deadline(const struct tarn_http__connection *c)
+/* Nothing moves for long, or all of it too slowly. */
+static int64_t pace_deadline(struct tarn_http__connection *c, int64_t now_ms)
+{
+    uint64_t moved = bytes_moved(c);
+    int64_t stall_ms = c->loop->http->options.stall_ms;
+    if (moved != c->seen) {
+        c->seen = moved;
+        c->seen_ms = now_ms;
+    }
+    int64_t at_least = c->since_ms + stall_ms + (int64_t)(moved * 1000 / TARN_HTTP_RATE_MIN);
+    return TARN_MIN(at_least, c->seen_ms + stall_ms);
+}
+
+static int64_t deadline(struct tarn_http__connection *c, int64_t now_ms)
 {
     const struct tarn_http_options *options = &c->loop->http->options;
     switch (c->state) {
@@ -346,9 +360,8 @@ static int64_t deadline(const struct tarn_http__connection *c)
     case TARN_HTTP_IDLE:
         return c->since_ms + options->idle_ms;
     case TARN_HTTP_BODY:
-        return at_pace(c, c->moved);
     case TARN_HTTP_WRITING:
-        return at_pace(c, c->unsent - evbuffer_get_length(bufferevent_get_output(c->bev)));
+        return pace_deadline(c, now_ms);
     case TARN_HTTP_LINGERING:
         return c->since_ms + LINGER_MS;
     default: /* the op has its own */
@@ -366,7 +379,7 @@ static void too_slow(struct tarn_http__connection *c)
 
 void tarn_http__connection_tick(struct tarn_http__connection *c, int64_t now_ms)
 {
-    if (now_ms < deadline(c))
+    if (now_ms < deadline(c, now_ms))
         return;
     if (c->state != TARN_HTTP_IDLE && c->state != TARN_HTTP_LINGERING)
         tarn_metric_add(TARN_M_HTTP_REFUSED, "time", 1);

@@ -74,8 +74,11 @@ struct tarn_status *tarn_http__head_find(struct tarn_slice text, size_t *scanned
     while (*scanned < text.size) {
         const uint8_t *newline = memchr(text.data + *scanned, '\n', text.size - *scanned);
         size_t i = newline == NULL ? text.size : (size_t)(newline - text.data);
-        if (i > TARN_HTTP_HEAD_MAX)
-            break;
+        if (i >= TARN_HTTP_HEAD_MAX) {
+            *http = 431;
+            return tarn_status_new(TARN_INVALID_ARGUMENT, "the request's headers exceed %d bytes",
+                                   TARN_HTTP_HEAD_MAX);
+        }
         *scanned = newline == NULL ? i : i + 1;
         if (newline == NULL)
             return TARN_OK;
@@ -87,11 +90,7 @@ struct tarn_status *tarn_http__head_find(struct tarn_slice text, size_t *scanned
             return TARN_OK;
         }
     }
-    if (*scanned == text.size && text.size <= TARN_HTTP_HEAD_MAX)
-        return TARN_OK;
-    *http = 431;
-    return tarn_status_new(TARN_INVALID_ARGUMENT, "the request's headers exceed %d bytes",
-                           TARN_HTTP_HEAD_MAX);
+    return TARN_OK;
 }
 
 /* --- the request line --- */

@@ -21,6 +21,7 @@
  * Gone     a connection that is reset cancels its op. The end of what a client sends is not the end of the client: it
  *          gets its answer.
  * Drain    tarn_http_drain: the port is closed, idle connections too, answers say Connection: close.
+ * Signals  SIGPIPE must be ignored where there is TLS: tarn_signals_block sees to that.
  * Threads  start, drain, reload, stop: one that may wait. Route functions: any of the pool. print_error: also a loop
  *          thread, so it must not wait.
  * Errors   a request that can't be understood or has no route is refused by a status of the reasons INVALID_ARGUMENT,

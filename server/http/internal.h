@@ -52,7 +52,7 @@ void tarn_http__body_init(struct tarn_http__body *body, const struct tarn_http__
 /* Appends to `out` what of `in` belongs to the body. *taken: bytes of `in` that are dealt with; all, unless *done. */
 TARN_MUST struct tarn_status *tarn_http__body_take(struct tarn_http__body *body,
                                                    struct tarn_slice in, struct tarn_buf *out,
-                                                   size_t *taken, bool *done, int *http);
+                                                   size_t *taken, bool *done);
 
 /* --- routes.c --- */
 struct tarn_http__routes;
@@ -140,6 +140,8 @@ struct tarn_http__connection {
     enum tarn_http__state state;
     int64_t since_ms; /* when the state began */
     uint64_t moved;   /* bytes of the body so far */
+    uint64_t seen;    /* of body or answer at the last tick that saw them move, */
+    int64_t seen_ms;  /* which was then */
     size_t scanned;   /* bytes of the next head that were looked at */
     size_t unsent;    /* of the answer, when it was put into the output buffer */
     bool input_ended;
