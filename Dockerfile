@@ -11,7 +11,7 @@ FROM debian:bookworm-slim
 # What the programs link at run time; Arrow's two libraries come with make install.
 RUN apt-get -qq update \
     && DEBIAN_FRONTEND=noninteractive apt-get -qq -y --no-install-recommends install \
-       libgrpc29 libprotobuf-c1 librocksdb7.8 libevent-core-2.1-7 libevent-extra-2.1-7 libevent-pthreads-2.1-7 \
+       libgrpc29 libprotobuf-c1 librocksdb7.8 libevent-core-2.1-7 libevent-openssl-2.1-7 libevent-pthreads-2.1-7 \
        libzstd1 zlib1g libsnappy1v5 libssl3 libjansson4 libinih1 libxxhash0 libcurl4 libstdc++6 ca-certificates \
     && rm -rf /var/lib/apt/lists/* \
     && useradd --system --home-dir /var/lib/tarn --create-home --shell /usr/sbin/nologin tarn

@@ -230,6 +230,20 @@ static struct tarn_status *check_worker_program(const struct tarn_conf *conf)
                : tarn_supervisor_check_program(program);
 }
 
+static void fill_tls(const struct tarn_conf *conf, struct tarn_http_options *out)
+{
+    out->cert_file = tarn_conf_text(conf, TARN_CONF_tls_cert);
+    out->key_file = tarn_conf_text(conf, TARN_CONF_tls_key);
+    out->client_ca_file = tarn_conf_text(conf, TARN_CONF_tls_client_ca);
+}
+
+static struct tarn_status *check_tls(const struct tarn_conf *conf)
+{
+    struct tarn_http_options options = {0};
+    fill_tls(conf, &options);
+    return tarn_http_check_tls(&options);
+}
+
 /* All that can be said without changing anything; a start asks the same. */
 static struct tarn_status *check_conf(const struct tarn_conf *conf)
 {
@@ -245,6 +259,7 @@ static struct tarn_status *check_conf(const struct tarn_conf *conf)
     if (tarn_conf_text(conf, TARN_CONF_server_data_dir)[0] == '\0')
         return tarn_status_new(TARN_CONFIG_INVALID, "server.data_dir is empty; want a folder");
     TARN_TRY(check_auth(conf));
+    TARN_TRY(check_tls(conf));
     TARN_TRY(check_warehouse_uri(tarn_conf_text(conf, TARN_CONF_warehouse_uri)));
     TARN_TRY(check_worker_program(conf));
     TARN_TRY(check_address(conf, TARN_CONF_server_grpc_listen));
@@ -503,10 +518,8 @@ static struct tarn_status *start_doors(struct daemon *d)
         .quiet = !tarn_conf_bool(d->conf, TARN_CONF_log_access),
         .admit = admit,
         .admit_self = d->access,
-        .cert_file = tarn_conf_text(d->conf, TARN_CONF_tls_cert),
-        .key_file = tarn_conf_text(d->conf, TARN_CONF_tls_key),
-        .client_ca_file = tarn_conf_text(d->conf, TARN_CONF_tls_client_ca),
     };
+    fill_tls(d->conf, &http);
     TARN_TRY(tarn_http_start(&http, &d->http));
     atomic_store(&d->service.http_address, tarn_http_address(d->http));
     return TARN_OK;

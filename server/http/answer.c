@@ -116,17 +116,6 @@ static bool compress(struct tarn_http_response *response)
     return true;
 }
 
-static void print_headers_of_status(const struct tarn_http__exchange *x, struct tarn_buf *out)
-{
-    int status = x->response.status;
-    if (status == 429 || status == 503)
-        tarn_buf_add_str(out, "Retry-After: 1\r\n");
-    if (status == 401)
-        tarn_buf_add_str(out, "WWW-Authenticate: Bearer\r\n");
-    if (x->allow != NULL)
-        tarn_buf_printf(out, "Allow: %s\r\n", x->allow);
-}
-
 static bool has_header(const struct tarn_http_response *response, const char *name)
 {
     for (size_t i = 0; i < response->header_count; i++)
@@ -134,6 +123,17 @@ static bool has_header(const struct tarn_http_response *response, const char *na
             strncasecmp((const char *)response->headers[i].key.data, name, strlen(name)) == 0)
             return true;
     return false;
+}
+
+static void print_headers_of_status(const struct tarn_http__exchange *x, struct tarn_buf *out)
+{
+    int status = x->response.status;
+    if ((status == 429 || status == 503) && !has_header(&x->response, "retry-after"))
+        tarn_buf_add_str(out, "Retry-After: 1\r\n");
+    if (status == 401)
+        tarn_buf_add_str(out, "WWW-Authenticate: Bearer\r\n");
+    if (x->allow != NULL)
+        tarn_buf_printf(out, "Allow: %s\r\n", x->allow);
 }
 
 void tarn_http__answer_print(struct tarn_http__exchange *x, bool may_compress)
@@ -160,8 +160,7 @@ void tarn_http__answer_print(struct tarn_http__exchange *x, bool may_compress)
         tarn_buf_add_str(out, "Vary: Accept-Encoding\r\n");
     if (!has_header(response, "cache-control"))
         tarn_buf_add_str(out, "Cache-Control: no-store\r\n");
-    if (!has_header(response, "retry-after"))
-        print_headers_of_status(x, out);
+    print_headers_of_status(x, out);
     for (size_t i = 0; i < response->header_count; i++)
         tarn_buf_printf(out, "%.*s: %.*s\r\n", TARN_SLICE_ARG(response->headers[i].key),
                         TARN_SLICE_ARG(response->headers[i].value));

@@ -143,7 +143,11 @@ static struct tarn_status *understand(struct tarn_http__exchange *x, uint8_t *te
         x->op.request_id[head->request_id.size] = '\0';
     }
     request->method = head->method;
-    request->path = head->target;
+    const uint8_t *query =
+        head->target.size == 0 ? NULL : memchr(head->target.data, '?', head->target.size);
+    request->path = head->target; /* until it is understood */
+    if (query != NULL)
+        request->path.size = (size_t)(query - head->target.data);
     request->headers = head->headers;
     request->header_count = head->header_count;
     TARN_TRY(s);
@@ -267,6 +271,7 @@ static void write_answer(struct tarn_http__connection *c)
         answered(c);
         return;
     }
+    tarn_op_fini(&x->op); /* a slow client holds up its answer, and nothing else */
     if (head_sent < x->answer_head.size)
         queue(out, &x->answer_head, head_sent);
     if (body_sent < body_size)

@@ -84,6 +84,8 @@ static void finish(struct tarn_http__exchange *x)
     count(x, seconds);
     log_request(x, seconds);
     charge(x, x->response.body.size);
+    tarn_buf_drop(&x->body);
+    tarn_buf_drop(&x->plain);
     x->is_answered = true;
 }
 

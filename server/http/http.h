@@ -127,6 +127,8 @@ struct tarn_http;
 /* Errors: ADDRESS_IN_USE, CONFIG_INVALID. */
 TARN_MUST struct tarn_status *tarn_http_start(const struct tarn_http_options *options,
                                               struct tarn_http **out);
+/* Are the files of TLS there and a pair? Nothing but these of `options` is looked at. */
+TARN_MUST struct tarn_status *tarn_http_check_tls(const struct tarn_http_options *options);
 const char *tarn_http_address(const struct tarn_http *http); /* host:port, real */
 /* Reads certificate, key and client CA anew, for handshakes from now on; connections keep what they have. A bad file
  * changes nothing and is CONFIG_INVALID. OK without TLS. */

@@ -104,6 +104,7 @@ static void make_routes(struct tarn_http *http)
     for (size_t i = 0; i < options->route_count; i++)
         tarn_http__routes_add(http->routes, &options->routes[i]);
     tarn_http__routes_sort(http->routes);
+    http->options.routes = NULL; /* the caller's */
 }
 
 static void init_locks(struct tarn_http *http)
@@ -114,6 +115,14 @@ static void init_locks(struct tarn_http *http)
     pthread_cond_init(&http->changed, &monotonic);
     pthread_condattr_destroy(&monotonic);
     pthread_mutex_init(&http->lock, NULL);
+}
+
+struct tarn_status *tarn_http_check_tls(const struct tarn_http_options *options)
+{
+    struct tarn_http__tls *tls;
+    TARN_TRY(tarn_http__tls_open(options, &tls));
+    tarn_http__tls_free(tls);
+    return TARN_OK;
 }
 
 struct tarn_status *tarn_http_start(const struct tarn_http_options *options, struct tarn_http **out)

@@ -183,8 +183,9 @@ static size_t answer_size(struct tarn_buf *answer, bool no_body)
 const char *http_receive(struct tarn_test *t, int fd, bool no_body)
 {
     TARN_OWN(tarn_buf_drop) struct tarn_buf answer = {0};
-    for (;;) {
-        size_t whole = answer_size(&answer, no_body);
+    for (size_t whole = 0;;) {
+        if (whole == 0)
+            whole = answer_size(&answer, no_body);
         if (whole > 0 && answer.size >= whole)
             return tarn_arena_str(t->arena, tarn_buf_slice(&answer));
         char chunk[4096];
