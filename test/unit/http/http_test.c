@@ -255,3 +255,39 @@ TARN_TEST(http, names_an_address_it_can_not_have)
     options.listen = "no.such.host.invalid:1";
     expect_status(tarn_http_start(&options, &second), TARN_CONFIG_INVALID, "no.such.host");
 }
+
+/* The access log: whoever reads it can tell requests from what clients wrote into them. */
+TARN_TEST(http, logs_a_line_for_each_request)
+{
+    TARN_OWN(http_fini) struct http_fixture f;
+    TARN_OWN(tarn_buf_drop) struct tarn_buf log = {0};
+    const char *path = tarn_arena_printf(t->arena, "%s/log", tarn_test_dir(t));
+    http_init(&f);
+    f.options.quiet = false;
+    http_start(&f);
+    fflush(stderr);
+    int real = dup(STDERR_FILENO);
+    expect_not_null(freopen(path, "w", stderr));
+    tarn_log_set_level(TARN_INFO);
+    http_ask(t, &f, "GET /who?secret=1 HTTP/1.1\r\nHost: x\r\nx-request-id: mine\r\n\r\n");
+    http_ask(t, &f, "GET /n%0aothing\"?secret=2 HTTP/1.1\r\nHost: x\r\n\r\n");
+    http_ask(t, &f, "GET /%zz?secret=3 HTTP/1.1\r\nHost: x\r\n\r\n");
+    http_ask(t, &f, "GE\x01T / HTTP/1.1\r\n\r\n");
+    http_get(t, &f, "/fail?reason=INTERNAL");
+    http_get(t, &f, "/healthz");
+    tarn_log_set_level(TARN_ERROR);
+    fflush(stderr);
+    dup2(real, STDERR_FILENO);
+    close(real);
+    tarn_test_read_file(path, &log);
+    const char *text = tarn_buf_cstr(&log);
+    expect_contains(
+        text, "info http.request req=mine method=\"GET\" path=\"/who\" status=200 bytes=18 ms=");
+    expect_contains(text, "principal=\"somebody\" peer=127.0.0.1:");
+    expect_contains(text, "path=\"/n%0aothing\\\"\" status=404 ");
+    expect_contains(text, "path=\"/%zz\" status=400 ");
+    expect_contains(text, "method=\"\" path=\"\" status=400 ");
+    expect_contains(text, "warn http.request ");
+    expect_null(strstr(text, "secret"));
+    expect_null(strstr(text, "healthz"));
+}
