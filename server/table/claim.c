@@ -318,6 +318,7 @@ void tarn_table__keep_open(struct tarn_group *group)
             tarn_arena_copy(group->op.arena, r->commit->user), r->commit->identifier, r->content};
     }
     table->attempt = (struct tarn_attempt){true, group};
+    tarn_table__late_keep(table, &group->put, true);
     for (size_t i = 0; i < group->open_count; i++)
         tarn_table__answer(table, group->members[i],
                            unknown_status(group, group->members[i]->request), 0, false);
@@ -371,8 +372,7 @@ struct tarn_status *tarn_table__settle(struct tarn_op *op, struct tarn_table *ta
     if ((landed || past) && open->merge_used) /* who knows what names what it wrote */
         tarn_table__merge_settle(op, table, true);
     open->merge_used = open->merge_used && !landed && !past;
-    if (!landed) /* it may still arrive */
-        tarn_table__late_keep(table, &open->put);
+    tarn_table__late_settle(table, landed);
     if (past)
         remove_lists(op, open);
     else if (!landed)

@@ -58,7 +58,7 @@ static void give_way(struct tarn_group *group)
 {
     struct tarn_table *table = group->table;
     if (group->put.unknown)
-        tarn_table__late_keep(table, &group->put);
+        tarn_table__late_keep(table, &group->put, false);
     tarn_table__unprepare(group);
     struct tarn_status *s = tarn_table__refresh(&group->op, table);
     if (s != TARN_OK) { /* the next use looks again, and tells */

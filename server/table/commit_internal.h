@@ -152,8 +152,10 @@ bool tarn_table__is_open(const struct tarn_table *table, const struct tarn_ident
 TARN_MUST struct tarn_status *tarn_table__take_back(struct tarn_op *op, struct tarn_put *put);
 
 /* --- late.c --- */
-/* It isn't part of history, but a put of it may still be under way. */
-void tarn_table__late_keep(struct tarn_table *table, const struct tarn_put *put);
+/* A put of it may still be under way. It isn't part of history; open: it may become that, upon its ground. */
+void tarn_table__late_keep(struct tarn_table *table, const struct tarn_put *put, bool open);
+/* The open one isn't any more. */
+void tarn_table__late_settle(struct tarn_table *table, bool landed);
 
 /* --- publish.c --- */
 /* The snapshot was made: index, head and view follow. What fails here is caught up later, never told as a failed commit (I6). */

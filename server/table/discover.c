@@ -61,119 +61,189 @@ static struct tarn_status *exists(struct tarn_op *op, struct tarn_table *table, 
     return tarn_store_stat(table->env->store, op, key, found, NULL);
 }
 
-/* The id in a hint file, or 0 where there is none that can be used. Hints never make anything fail. */
-static int64_t read_hint(struct tarn_op *op, struct tarn_table *table, const char *name)
+/* The id in a hint file, or 0 where there is none that can be used: what it says never makes anything fail. */
+static struct tarn_status *read_hint(struct tarn_op *op, struct tarn_table *table, const char *name,
+                                     int64_t *id)
 {
     TARN_OWN(tarn_buf_drop) struct tarn_buf text = {0};
-    struct tarn_status *s = tarn_store_get(table->env->store, op,
-                                           tarn_table__key(op, table, "snapshot/%s", name), &text);
-    int64_t id = 0;
-    if (s == TARN_OK)
-        s = tarn_parse_i64(tarn_buf_slice(&text), &id);
-    if (s != TARN_OK) {
-        tarn_status_free(s);
-        return 0;
-    }
-    return id;
+    bool found;
+    *id = 0;
+    TARN_TRY(tarn_store_find(table->env->store, op, tarn_table__key(op, table, "snapshot/%s", name),
+                             &found, &text));
+    struct tarn_status *s = found ? tarn_parse_i64(tarn_buf_slice(&text), id) : TARN_OK;
+    if (s != TARN_OK)
+        *id = 0;
+    tarn_status_free(s);
+    return TARN_OK;
 }
 
-static int newest_first(const void *a, const void *b)
+static const char *snapshot_key(struct tarn_op *op, struct tarn_table *table, int64_t id)
+{
+    return tarn_table__key(op, table, "snapshot/snapshot-%" PRId64, id);
+}
+
+/* --- the range ---
+ * A list may be short or old: what isn't in it is asked for by name. So lists only spare questions, but where nothing at all is
+ * known: no hint, no view, no index. */
+
+struct ids {       /* of a list, rising */
+    int64_t *list; /* owned */
+    size_t count;
+};
+
+static void ids_fini(struct ids *ids)
+{
+    free(ids->list);
+}
+
+static int rising(const void *a, const void *b)
 {
     int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return x < y ? 1 : x > y ? -1 : 0;
+    return x < y ? -1 : x > y ? 1 : 0;
 }
 
-/* Ids have no gaps. What lies below one is no history: a process that died before it could take back the snapshot that
- * it put under an id that others had used and expired (README.md, I3). */
-static struct tarn_status *find_run(struct tarn_op *op, struct tarn_table *table, int64_t *ids,
-                                    size_t count, struct tarn_range *out)
-{
-    qsort(ids, count, sizeof *ids, newest_first);
-    *out = (struct tarn_range){ids[0], ids[0]};
-    for (size_t i = 1; out->earliest > 1;) {
-        int64_t below = out->earliest - 1;
-        bool there = i < count && ids[i] == below;
-        if (there)
-            i++;
-        else /* a list may be short of it */
-            TARN_TRY(exists(op, table,
-                            tarn_table__key(op, table, "snapshot/snapshot-%" PRId64, below),
-                            &there));
-        if (!there)
-            break;
-        out->earliest = below;
-    }
-    return TARN_OK;
-}
-
-/* latest: what is known of it, and what lies above a gap behind that is no history either: a put that came late, after its ground
- * was rolled back; 0: nothing. */
-static struct tarn_status *list_range(struct tarn_op *op, struct tarn_table *table, int64_t latest,
-                                      struct tarn_range *out)
-{
-    struct tarn_object *objects;
-    size_t count, n = 0;
-    TARN_TRY(tarn_store_list(table->env->store, op, tarn_table__key(op, table, "snapshot"), false,
-                             &objects, &count));
-    *out = (struct tarn_range){0, 0};
-    TARN_OWN(tarn_free_drop) int64_t *ids = tarn_calloc(count + 1, sizeof *ids);
-    for (size_t i = 0; i < count; i++)
-        if (!objects[i].is_folder && parse_id(objects[i].key, "snapshot-", &ids[n]) && ids[n] > 0 &&
-            (latest == 0 || ids[n] < latest))
-            n++;
-    if (latest != 0) /* whether it is listed or not */
-        ids[n++] = latest;
-    if (n == 0)
-        return TARN_OK;
-    TARN_TRY(find_run(op, table, ids, n, out));
-    for (bool next = true; next; out->latest += next) /* and of the newest */
-        TARN_TRY(exists(op, table,
-                        tarn_table__key(op, table, "snapshot/snapshot-%" PRId64, out->latest + 1),
-                        &next));
-    return TARN_OK;
-}
-
-struct tarn_status *tarn_table__find_neighbours(struct tarn_op *op, struct tarn_table *table,
-                                                int64_t id, int64_t *below, int64_t *above)
+static struct tarn_status *list_ids(struct tarn_op *op, struct tarn_table *table, struct ids *out)
 {
     struct tarn_object *objects;
     size_t count;
     TARN_TRY(tarn_store_list(table->env->store, op, tarn_table__key(op, table, "snapshot"), false,
                              &objects, &count));
-    *below = *above = 0;
+    out->list = tarn_calloc(count + 1, sizeof *out->list);
     for (size_t i = 0; i < count; i++) {
-        int64_t other;
-        if (objects[i].is_folder || !parse_id(objects[i].key, "snapshot-", &other) || other <= 0)
-            continue;
-        if (other < id)
-            *below = TARN_MAX(*below, other);
-        else if (other > id)
-            *above = *above == 0 ? other : TARN_MIN(*above, other);
+        int64_t *id = &out->list[out->count];
+        if (!objects[i].is_folder && parse_id(objects[i].key, "snapshot-", id) && *id > 0)
+            out->count++;
     }
+    qsort(out->list, out->count, sizeof *out->list, rising);
     return TARN_OK;
 }
+
+static struct tarn_status *is_there(struct tarn_op *op, struct tarn_table *table,
+                                    const struct ids *ids, int64_t id, bool *out)
+{
+    *out =
+        id > 0 && ids->count > 0 && bsearch(&id, ids->list, ids->count, sizeof id, rising) != NULL;
+    return *out || id <= 0 ? TARN_OK : exists(op, table, snapshot_key(op, table, id), out);
+}
+
+/* Ids have no gaps. What lies behind one is no history: a put that came late, above what others had rolled back, or under an
+ * id that others had used and expired (README.md, I3). */
+static struct tarn_status *find_run(struct tarn_op *op, struct tarn_table *table, int64_t in,
+                                    struct tarn_range *out)
+{
+    TARN_OWN(ids_fini) struct ids ids = {0};
+    bool there = in > 0;
+    *out = (struct tarn_range){0, 0};
+    TARN_TRY(list_ids(op, table, &ids));
+    if (!there)
+        in = ids.count > 0 ? ids.list[ids.count - 1] : 1;
+    if (!there)
+        TARN_TRY(is_there(op, table, &ids, in, &there));
+    if (!there)
+        return TARN_OK;
+    for (out->earliest = in; there; out->earliest -= there)
+        TARN_TRY(is_there(op, table, &ids, out->earliest - 1, &there));
+    there = true;
+    for (out->latest = in; there; out->latest += there)
+        TARN_TRY(is_there(op, table, &ids, out->latest + 1, &there));
+    return TARN_OK;
+}
+
+/* What was seen last; 0, 0: nothing. */
+static struct tarn_status *find_known(struct tarn_table *table, struct tarn_range *out)
+{
+    uint64_t hash;
+    pthread_mutex_lock(&table->lock);
+    bool has_view = table->view != NULL && table->view->view.has_snapshot;
+    if (has_view)
+        *out = (struct tarn_range){table->view->view.earliest_id, table->view->view.snapshot.id};
+    pthread_mutex_unlock(&table->lock);
+    if (has_view)
+        return TARN_OK;
+    TARN_TRY(tarn_table__indexed_id(table, &out->latest, &hash));
+    out->earliest = out->latest;
+    return TARN_OK;
+}
+
+/* One that is in history, where LATEST doesn't say which the last one is; 0: none is known. What the hint names, or was the newest: it
+ * may have been rolled back, and the earliest not. */
+static struct tarn_status *find_one(struct tarn_op *op, struct tarn_table *table, int64_t hint,
+                                    struct tarn_range known, int64_t *out)
+{
+    int64_t candidates[] = {TARN_MAX(hint, known.latest), TARN_MIN(hint, known.latest),
+                            known.earliest};
+    bool there = false;
+    *out = 0;
+    for (size_t i = 0; i < TARN_COUNT_OF(candidates) && !there; i++) {
+        *out = candidates[i];
+        if (*out > 0)
+            TARN_TRY(exists(op, table, snapshot_key(op, table, *out), &there));
+    }
+    *out = there ? *out : 0;
+    return TARN_OK;
+}
+
+/* *named: a hint or what was known says that there are any. */
+static struct tarn_status *find_range(struct tarn_op *op, struct tarn_table *table, bool *named,
+                                      struct tarn_range *out)
+{
+    int64_t latest, earliest;
+    struct tarn_range known;
+    bool has_latest = false, has_next = true, has_earliest = false;
+    TARN_OWN(tarn_status_drop)
+    struct tarn_status *unread = read_hint(op, table, "LATEST", &latest);
+    tarn_status_free(read_hint(op, table, "EARLIEST", &earliest));
+    if (latest > 0)
+        TARN_TRY(exists(op, table, snapshot_key(op, table, latest), &has_latest));
+    if (has_latest)
+        TARN_TRY(exists(op, table, snapshot_key(op, table, latest + 1), &has_next));
+    if (!has_next && earliest > 0 && earliest <= latest)
+        TARN_TRY(exists(op, table, snapshot_key(op, table, earliest), &has_earliest));
+    *out = (struct tarn_range){earliest, latest};
+    if (has_earliest)
+        return TARN_OK;
+    TARN_TRY(find_known(table, &known));
+    *named = latest > 0 || known.latest > 0;
+    if (has_next)
+        TARN_TRY(find_one(op, table, latest, known, &latest));
+    if (latest == 0 && unread != TARN_OK) /* and a list alone is not to be trusted */
+        return tarn_move(unread);
+    return find_run(op, table, latest, out);
+}
+
+#define RANGE_TRIES 3
 
 struct tarn_status *tarn_table__find_range(struct tarn_op *op, struct tarn_table *table,
                                            struct tarn_range *out)
 {
-    int64_t latest = read_hint(op, table, "LATEST");
-    int64_t earliest = read_hint(op, table, "EARLIEST");
-    bool has_earliest = earliest > 0 && earliest <= latest, has_latest = latest > 0, has_next;
-    if (has_latest)
-        TARN_TRY(exists(op, table, tarn_table__key(op, table, "snapshot/snapshot-%" PRId64, latest),
-                        &has_latest));
-    if (has_latest)
-        TARN_TRY(exists(op, table,
-                        tarn_table__key(op, table, "snapshot/snapshot-%" PRId64, latest + 1),
-                        &has_next));
-    if (!has_latest || has_next)
-        return list_range(op, table, 0, out);
-    if (has_earliest)
-        TARN_TRY(exists(op, table,
-                        tarn_table__key(op, table, "snapshot/snapshot-%" PRId64, earliest),
-                        &has_earliest));
-    *out = (struct tarn_range){earliest, latest};
-    return has_earliest ? TARN_OK : list_range(op, table, latest, out);
+    bool named = true;
+    *out = (struct tarn_range){0, 0};
+    /* What is said to be there may have been rolled back since; who did it says first what is left. */
+    for (int tries = 0; tries < RANGE_TRIES && named && out->latest == 0; tries++)
+        TARN_TRY(find_range(op, table, &named, out));
+    return TARN_OK;
+}
+
+/* A list and the range: each may show what the other doesn't. */
+struct tarn_status *tarn_table__find_neighbours(struct tarn_op *op, struct tarn_table *table,
+                                                int64_t id, int64_t *below, int64_t *above)
+{
+    TARN_OWN(ids_fini) struct ids ids = {0};
+    struct tarn_range range;
+    *below = *above = 0;
+    TARN_TRY(tarn_table__find_range(op, table, &range));
+    TARN_TRY(list_ids(op, table, &ids));
+    if (range.latest != 0 && range.earliest < id)
+        *below = TARN_MIN(range.latest, id - 1);
+    if (range.latest > id)
+        *above = TARN_MAX(range.earliest, id + 1);
+    for (size_t i = 0; i < ids.count; i++) {
+        if (ids.list[i] < id)
+            *below = TARN_MAX(*below, ids.list[i]);
+        else if (ids.list[i] > id && (*above == 0 || ids.list[i] < *above))
+            *above = ids.list[i];
+    }
+    return TARN_OK;
 }
 
 struct tarn_status *tarn_table__read_snapshot(struct tarn_op *op, struct tarn_table *table,
@@ -187,10 +257,11 @@ struct tarn_status *tarn_table__read_snapshot(struct tarn_op *op, struct tarn_ta
         return tarn_status_wrap(s, "table %s", table->name);
     if (!*found)
         return TARN_OK;
-    if (tarn_table__is_late(table, id, tarn_buf_slice(&bytes))) {
-        *found = false;
+    bool is_late;
+    TARN_TRY(tarn_table__is_late(op, table, id, tarn_buf_slice(&bytes), &is_late));
+    *found = !is_late;
+    if (is_late)
         return TARN_OK;
-    }
     *json = tarn_arena_copy(arena, tarn_buf_slice(&bytes));
     s = tarn_snapshot_decode(*json, arena, out);
     if (s != TARN_OK)
@@ -267,6 +338,10 @@ struct tarn_status *tarn_table__latest_schema_id(struct tarn_op *op, struct tarn
             if (!objects[i].is_folder && parse_id(objects[i].key, "schema-", &id))
                 from = TARN_MAX(from, id);
         }
+        bool first = false;
+        if (from < 0)
+            TARN_TRY(exists(op, table, tarn_table__key(op, table, "schema/schema-0"), &first));
+        from += first;
         if (from < 0)
             return tarn_status_new(TARN_TABLE_NOT_FOUND, "table %s has no schema in %s",
                                    table->name, table->path);

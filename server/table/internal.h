@@ -299,7 +299,8 @@ void tarn_table__attempt_free(struct tarn_table *table);
 
 /* --- puts that may come late (late.c) --- */
 /* Is the snapshot one that isn't part of history any more, though it is there? */
-bool tarn_table__is_late(struct tarn_table *table, int64_t id, struct tarn_slice json);
+TARN_MUST struct tarn_status *tarn_table__is_late(struct tarn_op *op, struct tarn_table *table,
+                                                  int64_t id, struct tarn_slice json, bool *out);
 /* In the mailbox: removes such. */
 TARN_MUST struct tarn_status *tarn_table__late_take_back(struct tarn_op *op,
                                                          struct tarn_table *table);

@@ -90,18 +90,19 @@ static void draw_plan(struct plan *p, uint64_t seed, enum mutation mutation)
     p->foreign_check_ms = sim_chance(SIM_WORK, 500) ? 0 : sim_between(SIM_WORK, 1, 3000);
     p->latency_ms = sim_chance(SIM_WORK, 500) ? 5 : 60;
     p->group_commit = groups[sim_between(SIM_WORK, 0, 4)];
+    p->lying_lists = p->faults && seed % 4 == 3;
 }
 
 static void note_plan(const struct plan *p)
 {
     note("seed %" PRIu64
-         ": %d clients x %d, %d users, %d watchers%s%s%s%s%s%s%s%s, foreign_check %" PRId64
+         ": %d clients x %d, %d users, %d watchers%s%s%s%s%s%s%s%s%s, foreign_check %" PRId64
          " ms, group-commit %s, latency %d",
          p->seed, p->clients, p->operations, p->users, p->watchers, p->remote ? ", remote" : "",
-         p->faults ? ", faults" : "", p->kills ? ", kills" : "", p->foreign ? ", foreign" : "",
-         p->rewrites ? ", rewrites" : "", p->pauses ? ", pauses" : "",
-         p->lose_state ? ", lost state" : "", p->overwrites ? ", overwrites" : "",
-         p->foreign_check_ms, p->group_commit, p->latency_ms);
+         p->faults ? ", faults" : "", p->lying_lists ? ", lying lists" : "",
+         p->kills ? ", kills" : "", p->foreign ? ", foreign" : "", p->rewrites ? ", rewrites" : "",
+         p->pauses ? ", pauses" : "", p->lose_state ? ", lost state" : "",
+         p->overwrites ? ", overwrites" : "", p->foreign_check_ms, p->group_commit, p->latency_ms);
 }
 
 /* --- the threads --- */
@@ -147,12 +148,18 @@ void draw_faults(void)
     static const enum tarn_fault kinds[] = {TARN_FAULT_FAIL_BEFORE, TARN_FAULT_FAIL_AFTER,
                                             TARN_FAULT_UNKNOWN,     TARN_FAULT_LATE,
                                             TARN_FAULT_DENIED,      TARN_FAULT_UNAVAILABLE};
+    static const enum tarn_fault lists[] = {TARN_FAULT_SHORT_LIST, TARN_FAULT_STALE_LIST,
+                                            TARN_FAULT_EMPTY_LIST};
     for (size_t i = 0; i < TARN_COUNT_OF(kinds); i++)
         if (sim_chance(SIM_WORK, 500))
             faults.per_mille[kinds[i]] =
                 (int)sim_between(SIM_WORK, 1, sim_chance(SIM_WORK, 300) ? 150 : 30);
     if (sim_chance(SIM_WORK, 100))
         faults.per_mille[TARN_FAULT_THROTTLE] = 1;
+    for (size_t i = 0; world->plan.lying_lists && i < TARN_COUNT_OF(lists); i++)
+        if (sim_chance(SIM_WORK, 500))
+            faults.per_mille[lists[i]] = (int)sim_between(SIM_WORK, 1, 300);
+    faults.stale_calls = 100;
     faults.throttle_ms = sim_chance(SIM_WORK, 300) ? 600000 : 3000;
     faults.late_ms = sim_chance(SIM_WORK, 500) ? 0 : sim_chance(SIM_WORK, 300) ? 300000 : 2000;
     faults.late_calls = (int)sim_between(SIM_WORK, faults.late_ms == 0, 50);
