@@ -4,6 +4,7 @@
 #ifndef TARN_STATE_INTERNAL_H
 #define TARN_STATE_INTERNAL_H
 
+#include <pthread.h>
 #include <rocksdb/c.h>
 #include <stdatomic.h>
 
@@ -27,6 +28,11 @@ struct tarn_state {
     rocksdb_column_family_handle_t *unnamed; /* RocksDB's own "default"; holds nothing */
     atomic_int iterator_count;
     atomic_uint load_count; /* names of files that are loaded */
+
+    /* intact.c: since the last mark */
+    atomic_size_t unmarked_size;
+    _Atomic int64_t marked_ms;
+    pthread_mutex_t marking; /* held by who writes the mark */
 };
 
 /* RocksDB's text as a status; frees it. NULL is success. `what` is the verb, "open". */
@@ -37,5 +43,12 @@ TARN_MUST struct tarn_status *tarn_state__error(const struct tarn_state *state, 
 TARN_MUST struct tarn_status *tarn_state__hold(const char *folder, int *holder);
 
 rocksdb_options_t *tarn_state__options(void);
+
+/* Before the open: STATE_DAMAGED where RocksDB would open without a word what lacks a piece (intact.c). */
+TARN_MUST struct tarn_status *tarn_state__check_intact(const char *folder);
+/* What the manifest says now is durable, and its loss would be noticed: files that it doesn't need are removed. */
+TARN_MUST struct tarn_status *tarn_state__mark(struct tarn_state *state);
+/* After a batch of so many bytes; a mark that fails is logged. */
+void tarn_state__mark_sometimes(struct tarn_state *state, size_t written_size);
 
 #endif

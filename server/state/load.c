@@ -81,7 +81,8 @@ struct tarn_status *tarn_state_loader_finish(struct tarn_state_loader *l)
     rocksdb_ingest_external_file_cf(l->state->db, l->state->families[l->family],
                                     (const char *const *)l->paths, l->count, options, &error);
     rocksdb_ingestexternalfileoptions_destroy(options);
-    return tarn_state__error(l->state, error, "load into");
+    TARN_TRY(tarn_state__error(l->state, error, "load into"));
+    return tarn_state__mark(l->state); /* no log has it */
 }
 
 void tarn_state_loader_free(struct tarn_state_loader *l)

@@ -106,8 +106,12 @@ struct tarn_status *tarn_state_write(struct tarn_state *state, struct tarn_state
 {
     char *error = NULL;
     tarn_assert_may_wait();
+    size_t size = 0;
     rocksdb_write(state->db, synced ? state->write_synced : state->write, batch->writes, &error);
-    return tarn_state__error(state, error, "write");
+    TARN_TRY(tarn_state__error(state, error, "write"));
+    rocksdb_writebatch_data(batch->writes, &size);
+    tarn_state__mark_sometimes(state, size);
+    return TARN_OK;
 }
 
 /* ---- iterators ---- */
