@@ -38,7 +38,7 @@ struct tarn_head {
     bool manifests_known;
 };
 
-struct schema_box; /* table.c */
+struct schema_box; /* look.c */
 struct view_box {
     struct tarn_table_view view; /* first: the public face */
     atomic_int ref_count;
@@ -273,7 +273,7 @@ TARN_MUST struct tarn_status *tarn_table__receipts_forget(struct tarn_table *tab
 /* What a batch is known by where its snapshot doesn't say: of what the delta names. */
 uint64_t tarn_table__delta_content(const struct tarn_delta *delta);
 
-/* --- views and the look (table.c) --- */
+/* --- views and the look (look.c) --- */
 TARN_MUST struct tarn_status *tarn_table__publish_view(struct tarn_op *op,
                                                        struct tarn_table *table);
 /* In the mailbox: learns what others wrote, whatever the age of the last look. */
