@@ -61,11 +61,16 @@ struct tarn_status *tarn_cli_ask(struct tarn_cli *cli, const char *method,
     TARN_TRY(tarn_cli_connect(cli));
     int64_t from_ns = tarn_clock_mono_ns();
     ProtobufCMessage *answer = NULL;
+    cli->op.stale_ms = 0;
     struct tarn_status *status =
         tarn_client_call(cli->client, &cli->op, method, request, type, &answer);
     trace(cli, method, from_ns);
     if (status == NULL)
         *(ProtobufCMessage **)out = answer;
+    if (status == NULL && cli->op.stale_ms > 0)
+        fprintf(cli->err,
+                "tarn: the server can't reach its store; this is what it knew %.1f s ago\n",
+                (double)cli->op.stale_ms / 1e3);
     return status;
 }
 

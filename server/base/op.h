@@ -25,6 +25,7 @@ struct tarn_op {
     const struct tarn_op *parent; /* cancelled when it is; may be NULL. Outlives this one */
     char request_id[TARN_REQUEST_ID_SIZE];
     const char *principal; /* who asks; borrowed, never NULL ("" before authentication) */
+    int64_t stale_ms;      /* 0: the answer is of now; else the store was away, and so old it is */
 };
 
 void tarn_op_init(struct tarn_op *op); /* no deadline, a random request id */

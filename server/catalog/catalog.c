@@ -318,6 +318,7 @@ void tarn_catalog_close(struct tarn_catalog *catalog)
         tarn_table_unref(table);
     tarn_map_free(catalog->by_name);
     tarn_map_free(catalog->by_uuid);
+    tarn_arena_free(catalog->database_arena);
     pthread_mutex_destroy(&catalog->change);
     pthread_mutex_destroy(&catalog->lock);
     free(catalog->warehouse_name);

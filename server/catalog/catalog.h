@@ -79,6 +79,19 @@ TARN_MUST struct tarn_status *tarn_catalog_tables(struct tarn_op *op, struct tar
                                                   struct tarn_slice database,
                                                   struct tarn_table_info **out,
                                                   size_t *count); /* by name */
+/* For those who only look: where the store is away, what was there last; op->stale_ms says how old that is. */
+TARN_MUST struct tarn_status *tarn_database_list_or_last(struct tarn_op *op,
+                                                         struct tarn_catalog *catalog,
+                                                         struct tarn_database_info **out,
+                                                         size_t *count);
+TARN_MUST struct tarn_status *tarn_catalog_tables_or_last(struct tarn_op *op,
+                                                          struct tarn_catalog *catalog,
+                                                          struct tarn_slice database,
+                                                          struct tarn_table_info **out,
+                                                          size_t *count);
+TARN_MUST struct tarn_status *tarn_catalog_table_or_last(
+    struct tarn_op *op, struct tarn_catalog *catalog, struct tarn_slice database,
+    struct tarn_slice name, struct tarn_slice uuid, struct tarn_table **out);
 TARN_MUST struct tarn_status *tarn_catalog_rename_table(struct tarn_op *op,
                                                         struct tarn_catalog *catalog,
                                                         struct tarn_table *table,

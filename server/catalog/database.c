@@ -11,17 +11,40 @@ static const char *file_key(struct tarn_op *op, struct tarn_slice name)
                              TARN_SLICE_ARG(name));
 }
 
+struct tarn_status *tarn_catalog__list_databases(struct tarn_op *op, struct tarn_catalog *catalog,
+                                                 const struct tarn_slice **out, size_t *count)
+{
+    struct tarn_object *objects;
+    size_t object_count;
+    TARN_TRY(tarn_store_list(catalog->env->store, op, "", false, &objects, &object_count));
+    struct tarn_slice *list = tarn_arena_calloc(op->arena, object_count + 1, sizeof *list);
+    *count = 0;
+    for (size_t i = 0; i < object_count; i++) {
+        struct tarn_slice name = objects[i].key;
+        if (!objects[i].is_folder || name.size <= 3 ||
+            memcmp(name.data + name.size - 3, TARN_DATABASE_SUFFIX, 3) != 0)
+            continue;
+        name.size -= 3;
+        struct tarn_status *s = tarn_catalog__check_name("database", name);
+        if (s == TARN_OK)
+            list[(*count)++] = name;
+        tarn_status_free(s); /* a folder that can't be named here is not shown */
+    }
+    tarn_catalog__keep_databases(catalog, list, *count);
+    *out = list;
+    return TARN_OK;
+}
+
 /* A folder is no object that could be asked for: it shows in the list of the root, also while it is empty. */
 struct tarn_status *tarn_catalog__database_exists(struct tarn_op *op, struct tarn_catalog *catalog,
                                                   struct tarn_slice name, bool *found)
 {
-    struct tarn_object *objects;
+    const struct tarn_slice *names;
     size_t count;
     *found = false;
-    TARN_TRY(tarn_store_list(catalog->env->store, op, "", false, &objects, &count));
+    TARN_TRY(tarn_catalog__list_databases(op, catalog, &names, &count));
     for (size_t i = 0; i < count && !*found; i++)
-        *found = objects[i].is_folder &&
-                 tarn_slice_is(objects[i].key, tarn_catalog__database_key(op, name));
+        *found = tarn_slice_equal(names[i], name);
     return TARN_OK;
 }
 
@@ -85,6 +108,8 @@ struct tarn_status *tarn_database_create(struct tarn_op *op, struct tarn_catalog
     if (s == TARN_OK && !found)
         s = tarn_store_put_if_absent(catalog->env->store, op, file_key(op, info->name),
                                      tarn_buf_slice(&text), &created);
+    if (s == TARN_OK && created) /* it is known from now on */
+        s = tarn_catalog__database_exists(op, catalog, info->name, &found);
     pthread_mutex_unlock(&catalog->change);
     if (s == TARN_OK && !created && !ignore_if_exists)
         s = tarn_status_new(TARN_DATABASE_EXISTS, "database %.*s exists",
@@ -112,23 +137,11 @@ struct tarn_status *tarn_database_get(struct tarn_op *op, struct tarn_catalog *c
 struct tarn_status *tarn_database_list(struct tarn_op *op, struct tarn_catalog *catalog,
                                        struct tarn_database_info **out, size_t *count)
 {
-    struct tarn_object *objects;
-    size_t object_count;
-    TARN_TRY(tarn_store_list(catalog->env->store, op, "", false, &objects, &object_count));
-    struct tarn_database_info *list = tarn_arena_calloc(op->arena, object_count + 1, sizeof *list);
-    *count = 0;
-    for (size_t i = 0; i < object_count; i++) {
-        struct tarn_slice name = objects[i].key;
-        if (!objects[i].is_folder || name.size <= 3 ||
-            memcmp(name.data + name.size - 3, TARN_DATABASE_SUFFIX, 3) != 0)
-            continue;
-        name.size -= 3;
-        struct tarn_status *s = tarn_catalog__check_name("database", name);
-        if (s == TARN_OK)
-            list[(*count)++].name = name;
-        tarn_status_free(s); /* a folder that can't be named here is not shown */
-    }
-    *out = list;
+    const struct tarn_slice *names;
+    TARN_TRY(tarn_catalog__list_databases(op, catalog, &names, count));
+    *out = tarn_arena_calloc(op->arena, *count + 1, sizeof **out);
+    for (size_t i = 0; i < *count; i++)
+        (*out)[i].name = names[i];
     return TARN_OK;
 }
 

@@ -28,6 +28,11 @@ struct tarn_catalog {
     pthread_mutex_t lock;     /* guards the maps */
     struct tarn_map *by_name; /* "db\0table" -> struct tarn_table, one ref each */
     struct tarn_map *by_uuid; /* uuid -> the same table, no ref */
+    /* What the store said last of which databases there are. */
+    struct tarn_arena *database_arena;
+    struct tarn_slice *databases;
+    size_t database_count;
+    int64_t asked_ms; /* monotonic */
 };
 
 TARN_MUST struct tarn_status *tarn_catalog__check_name(const char *what, struct tarn_slice name);
@@ -43,6 +48,12 @@ TARN_MUST struct tarn_status *tarn_catalog__take_warehouse(struct tarn_op *op,
                                                            struct tarn_catalog *catalog);
 void tarn_catalog__give_warehouse_back(struct tarn_op *op, struct tarn_catalog *catalog);
 
+/* The names of databases, of the folders in the store. */
+TARN_MUST struct tarn_status *tarn_catalog__list_databases(struct tarn_op *op,
+                                                           struct tarn_catalog *catalog,
+                                                           const struct tarn_slice **out,
+                                                           size_t *count);
+
 /* Tables known by now (catalog.c). */
 struct tarn_table *tarn_catalog__known(struct tarn_catalog *catalog, struct tarn_slice database,
                                        struct tarn_slice table); /* a ref, or NULL */
@@ -51,6 +62,8 @@ void tarn_catalog__remember(struct tarn_catalog *catalog, struct tarn_slice data
                             struct tarn_table *table); /* takes a ref of its own */
 void tarn_catalog__forget(struct tarn_catalog *catalog, struct tarn_slice database,
                           struct tarn_slice name);
+void tarn_catalog__keep_databases(struct tarn_catalog *catalog, const struct tarn_slice *names,
+                                  size_t count); /* for when the store is away (lists.c) */
 /* Opens the table whose folder is there; *out NULL where it isn't. Holds `change`. */
 TARN_MUST struct tarn_status *tarn_catalog__adopt(struct tarn_op *op, struct tarn_catalog *catalog,
                                                   struct tarn_slice database,

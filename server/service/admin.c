@@ -29,13 +29,13 @@ static struct tarn_status *count_tables(struct tarn_op *op, struct tarn_service 
 {
     struct tarn_database_info *databases;
     size_t count;
-    TARN_TRY(tarn_database_list(op, service->catalog, &databases, &count));
+    TARN_TRY(tarn_database_list_or_last(op, service->catalog, &databases, &count));
     out->database_count = (int64_t)count;
     for (size_t i = 0; i < count; i++) {
         struct tarn_table_info *tables;
         size_t table_count;
-        struct tarn_status *s =
-            tarn_catalog_tables(op, service->catalog, databases[i].name, &tables, &table_count);
+        struct tarn_status *s = tarn_catalog_tables_or_last(op, service->catalog, databases[i].name,
+                                                            &tables, &table_count);
         if (s == TARN_OK)
             out->table_count += (int64_t)table_count;
         tarn_status_free(s); /* dropped meanwhile */

@@ -23,6 +23,22 @@ struct tarn_status *tarn_service_get_database(struct tarn_op *op, struct tarn_se
     return tarn_database_get(op, service->catalog, name, out);
 }
 
+/* Where the store is away: the name, and how many tables were there. */
+static struct tarn_status *list_one(struct tarn_op *op, struct tarn_service *service,
+                                    struct tarn_slice name, struct tarn_database_info *out)
+{
+    struct tarn_table_info *tables;
+    size_t count;
+    struct tarn_status *s =
+        op->stale_ms > 0 ? TARN_OK : tarn_database_get(op, service->catalog, name, out);
+    if (op->stale_ms == 0 && !tarn_store_is_away(s))
+        return s;
+    tarn_status_free(s);
+    TARN_TRY(tarn_catalog_tables_or_last(op, service->catalog, name, &tables, &count));
+    *out = (struct tarn_database_info){.name = name, .table_count = (int64_t)count};
+    return TARN_OK;
+}
+
 struct tarn_status *tarn_service_list_databases(struct tarn_op *op, struct tarn_service *service,
                                                 struct tarn_page page,
                                                 struct tarn_database_info **out, size_t *count,
@@ -31,7 +47,7 @@ struct tarn_status *tarn_service_list_databases(struct tarn_op *op, struct tarn_
     TARN_TRY(tarn_service__check(op, service, TARN_ACTION_READ, tarn_slice_str(NULL)));
     struct tarn_database_info *all;
     size_t all_count, max = tarn_service__page_size(page), n = 0;
-    TARN_TRY(tarn_database_list(op, service->catalog, &all, &all_count));
+    TARN_TRY(tarn_database_list_or_last(op, service->catalog, &all, &all_count));
     struct tarn_database_info *list = tarn_arena_calloc(op->arena, max + 1, sizeof *list);
     *next_token = "";
     for (size_t i = 0; i < all_count; i++) {
@@ -41,7 +57,7 @@ struct tarn_status *tarn_service_list_databases(struct tarn_op *op, struct tarn_
             *next_token = tarn_arena_str(op->arena, list[n - 1].name);
             break;
         }
-        struct tarn_status *s = tarn_database_get(op, service->catalog, all[i].name, &list[n]);
+        struct tarn_status *s = list_one(op, service, all[i].name, &list[n]);
         if (tarn_status_reason(s) == TARN_DATABASE_NOT_FOUND) { /* dropped meanwhile */
             tarn_status_free(s);
             continue;

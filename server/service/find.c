@@ -61,8 +61,9 @@ struct tarn_status *tarn_service__table(struct tarn_op *op, struct tarn_service 
         TARN_TRY(tarn_service__check_name("database name", ref.database));
         TARN_TRY(tarn_service__check_name("table name", ref.table));
         TARN_TRY(check_table(op, service, action, ref.database, ref.table));
-        TARN_TRY(
-            tarn_catalog_table(op, service->catalog, ref.database, ref.table, ref.uuid, &table));
+        /* Who only looks may do so while the store is away. */
+        TARN_TRY((action == TARN_ACTION_READ ? tarn_catalog_table_or_last : tarn_catalog_table)(
+            op, service->catalog, ref.database, ref.table, ref.uuid, &table));
     }
     *out = tarn_move(table);
     return TARN_OK;

@@ -14,7 +14,7 @@ static struct tarn_status *fill_facts(struct tarn_op *op, struct tarn_service *s
                                       struct tarn_table_facts *out)
 {
     TARN_OWN(tarn_table_view_drop) const struct tarn_table_view *view = NULL;
-    TARN_TRY(tarn_table_look(op, table, &view));
+    TARN_TRY(tarn_table_look_or_last(op, table, &view));
     *out = (struct tarn_table_facts){
         .uuid = tarn_arena_str(op->arena, tarn_slice_str(tarn_table_uuid(table))),
         .uri = folder_uri(op, service, table),
@@ -224,8 +224,8 @@ static void list_one(struct tarn_op *op, struct tarn_service *service,
                      const struct tarn_table_info *info, struct tarn_table_facts *out)
 {
     TARN_OWN(tarn_table_drop_ref) struct tarn_table *table = NULL;
-    struct tarn_status *s = tarn_catalog_table(op, service->catalog, info->database, info->name,
-                                               tarn_slice_str(NULL), &table);
+    struct tarn_status *s = tarn_catalog_table_or_last(op, service->catalog, info->database,
+                                                       info->name, tarn_slice_str(NULL), &table);
     if (s == TARN_OK)
         s = fill_facts(op, service, table, false, out);
     if (s != TARN_OK) {
@@ -248,7 +248,7 @@ struct tarn_status *tarn_service_list_tables(struct tarn_op *op, struct tarn_ser
     TARN_TRY(tarn_service__check(op, service, TARN_ACTION_READ, database));
     struct tarn_table_info *all;
     size_t all_count, max = tarn_service__page_size(page), n = 0;
-    TARN_TRY(tarn_catalog_tables(op, service->catalog, database, &all, &all_count));
+    TARN_TRY(tarn_catalog_tables_or_last(op, service->catalog, database, &all, &all_count));
     struct tarn_table_facts *list = tarn_arena_calloc(op->arena, max + 1, sizeof *list);
     *next_token = "";
     for (size_t i = 0; i < all_count; i++) {

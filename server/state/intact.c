@@ -250,7 +250,7 @@ static void newest_log(DIR *entries, char out[NAME_SIZE])
     for (const struct dirent *entry; (entry = readdir(entries)) != NULL;)
         if (is_log(entry->d_name) && strlen(entry->d_name) < NAME_SIZE &&
             strcmp(entry->d_name, out) > 0)
-            snprintf(out, NAME_SIZE, "%s", entry->d_name);
+            memcpy(out, entry->d_name, strlen(entry->d_name) + 1);
     rewinddir(entries);
 }
 

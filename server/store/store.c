@@ -36,6 +36,11 @@ void tarn_store__wait_ms(const struct tarn_op *op, int64_t ms)
     tarn_exec_wait_end();
 }
 
+bool tarn_store_is_away(const struct tarn_status *s)
+{
+    return tarn_status_reason(s) == TARN_STORE_UNAVAILABLE;
+}
+
 /* ---- keys ---- */
 
 static struct tarn_status *segment_check(const char *key, const char *segment, size_t size)

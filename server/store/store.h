@@ -182,4 +182,7 @@ TARN_MUST struct tarn_status *tarn_store_writer_finish(struct tarn_store_writer 
                                                        struct tarn_op *op);
 void tarn_store_writer_abort(struct tarn_store_writer *consumed); /* NULL is fine */
 
+/* Is this what a call says while the store can't be reached? Then what is known of it may do for those who only look. */
+bool tarn_store_is_away(const struct tarn_status *s);
+
 #endif

@@ -529,10 +529,16 @@ static bool is_nameless(const struct tarn_commit *commit)
            part_is_empty(&commit->compact) && commit->statistics.data == NULL;
 }
 
-static void enqueue(struct tarn_table *table, struct tarn_request *r)
+/* BUSY: so many wait that one table, whose store may be away, would take all of the server's calls. */
+static struct tarn_status *enqueue(struct tarn_table *table, struct tarn_request *r)
 {
     struct tarn_member *m = r->has_append ? &r->append : &r->compact;
     pthread_mutex_lock(&table->lock);
+    if (table->queue_count >= TARN_COMMIT_QUEUE_MAX) {
+        pthread_mutex_unlock(&table->lock);
+        return tarn_status_new(TARN_BUSY, "%d commits wait for table %s already",
+                               TARN_COMMIT_QUEUE_MAX, table->name);
+    }
     *table->queue_last = m;
     table->queue_last = &m->next;
     table->queue_count++;
@@ -542,6 +548,7 @@ static void enqueue(struct tarn_table *table, struct tarn_request *r)
     pthread_mutex_unlock(&table->lock);
     if (!runs)
         tarn_mailbox_post(table->mailbox, run_commits, table);
+    return TARN_OK;
 }
 
 static void fill_request(struct tarn_request *r)
@@ -576,9 +583,10 @@ struct tarn_status *tarn_table_commit(struct tarn_op *op, struct tarn_table *tab
         return TARN_OK;
     r.missing = find_missing(op, table, view, commit);
     r.done = tarn_gate_new();
-    enqueue(table, &r);
-    /* Not given up while the mailbox has it: its own deadline ends it in the queue. */
-    tarn_gate_wait(r.done, NULL);
+    r.status = enqueue(table, &r);
+    if (r.status == TARN_OK)
+        /* Not given up while the mailbox has it: its own deadline ends it in the queue. */
+        tarn_gate_wait(r.done, NULL);
     tarn_gate_free(r.done);
     tarn_status_free(r.missing);
     return r.status;

@@ -81,6 +81,7 @@ struct tarn_table {
     int64_t hint_id;   /* the newest that LATEST should say */
     bool hint_runs;    /* a job of the pool writes it */
     int64_t looked_ms; /* monotonic */
+    int64_t seen_ms;   /* likewise: the folder was asked then for what the view says */
     bool index_whole;  /* no: it is being built anew, and the view is not what it has */
 
     pthread_rwlock_t place; /* read by whoever is in the folder, written by a move */

@@ -108,7 +108,7 @@ static struct tarn_status *publish(struct tarn_op *op, struct tarn_table *table,
     struct view_box *old = table->view;
     table->view = tarn_move(box);
     if (looked_at_ms != NOT_LOOKED)
-        table->looked_ms = looked_at_ms;
+        table->looked_ms = table->seen_ms = looked_at_ms;
     pthread_mutex_unlock(&table->lock);
     tarn_table_view_unref(old == NULL ? NULL : &old->view);
     return TARN_OK;
@@ -353,7 +353,7 @@ struct tarn_status *tarn_table__refresh(struct tarn_op *op, struct tarn_table *t
     if (!same)
         return learn(op, table);
     pthread_mutex_lock(&table->lock);
-    table->looked_ms = begun_ms;
+    table->looked_ms = table->seen_ms = begun_ms;
     pthread_mutex_unlock(&table->lock);
     return TARN_OK;
 }
@@ -403,17 +403,48 @@ static void run_look(void *arg)
         job->status = tarn_table__refresh(job->op, job->table);
 }
 
+int64_t tarn_table_age_ms(struct tarn_table *table)
+{
+    pthread_mutex_lock(&table->lock);
+    int64_t age = tarn_clock_mono_ms() - table->seen_ms;
+    pthread_mutex_unlock(&table->lock);
+    return TARN_MAX(age, (int64_t)1);
+}
+
+static struct tarn_status *look(struct tarn_op *op, struct tarn_table *table)
+{
+    struct look_job job = {op, table, TARN_OK};
+    TARN_TRY(tarn_table__check_here(table));
+    if (!tarn_table__looked_lately(table))
+        tarn_mailbox_call(table->mailbox, run_look, &job);
+    return job.status;
+}
+
 struct tarn_status *tarn_table_look(struct tarn_op *op, struct tarn_table *table,
                                     const struct tarn_table_view **out)
 {
     TARN_OWN(tarn_table__leave) TARN_UNUSED pthread_rwlock_t *place = tarn_table__enter(table);
-    TARN_TRY(tarn_table__check_here(table));
-    if (!tarn_table__looked_lately(table)) {
-        struct look_job job = {op, table, TARN_OK};
-        tarn_mailbox_call(table->mailbox, run_look, &job);
-        if (job.status != TARN_OK)
-            return job.status;
-    }
+    struct tarn_status *s = look(op, table);
+    if (tarn_store_is_away(s))
+        return tarn_status_wrap(
+            s, "what is known of table %s is %.1f s old, older than [commit] foreign_check allows",
+            table->name, (double)tarn_table_age_ms(table) / 1e3);
+    TARN_TRY(s);
+    *out = tarn_table__view_ref(table);
+    return TARN_OK;
+}
+
+struct tarn_status *tarn_table_look_or_last(struct tarn_op *op, struct tarn_table *table,
+                                            const struct tarn_table_view **out)
+{
+    TARN_OWN(tarn_table__leave) TARN_UNUSED pthread_rwlock_t *place = tarn_table__enter(table);
+    struct tarn_status *s = op->stale_ms > 0 ? TARN_OK : look(op, table);
+    bool away = op->stale_ms > 0 || tarn_store_is_away(s);
+    if (!away && s != TARN_OK)
+        return s;
+    tarn_status_free(s);
+    if (away)
+        op->stale_ms = TARN_MAX(op->stale_ms, tarn_table_age_ms(table));
     *out = tarn_table__view_ref(table);
     return TARN_OK;
 }

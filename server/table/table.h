@@ -68,6 +68,11 @@ struct tarn_table_view {       /* immutable, counted */
 /* Looks for newer snapshots and schemas of other writers if the last look is older than foreign_check. */
 TARN_MUST struct tarn_status *tarn_table_look(struct tarn_op *op, struct tarn_table *table,
                                               const struct tarn_table_view **out);
+/* For those who would rather have an old answer than none: where the store is away (or op->stale_ms says that it was
+ * found to be), the last view there was, and op->stale_ms how old it is. */
+TARN_MUST struct tarn_status *tarn_table_look_or_last(struct tarn_op *op, struct tarn_table *table,
+                                                      const struct tarn_table_view **out);
+int64_t tarn_table_age_ms(struct tarn_table *table); /* since the folder was asked for it */
 void tarn_table_view_unref(const struct tarn_table_view *view);
 void tarn_table_view_drop(const struct tarn_table_view **view);
 /* Any schema of the table; lies in the op's arena. */
@@ -165,7 +170,9 @@ struct tarn_commit_result {
     int64_t
         sequence_overlap_count; /* new files that don't start above their bucket's largest number */
 };
-/* Returns when the snapshot is durable, or refused, or unknown. Steps 1-7 of docs/architecture.md.
+#define TARN_COMMIT_QUEUE_MAX                                                                      \
+    320 /* requests that wait for one table; more are BUSY, so that other tables get calls */
+/* Returns when the snapshot is durable, or refused, or unknown. Steps 1-7 of docs/architecture.md. BUSY,
  * COMMIT_CONFLICT, BUCKET_MISMATCH, INDEX_STALE, COMMIT_IDENTIFIER_STALE, SEQUENCE_OVERLAP, OUTCOME_UNKNOWN. */
 TARN_MUST struct tarn_status *tarn_table_commit(struct tarn_op *op, struct tarn_table *table,
                                                 const struct tarn_commit *commit,

@@ -130,6 +130,20 @@ static struct tarn_status *no_snapshot_yet(const struct tarn_table *table)
                            tarn_table_name(table));
 }
 
+/* As of the last look, which is as young as was promised: no object is read. */
+static struct tarn_status *latest(struct tarn_op *op, struct tarn_table *table,
+                                  const struct tarn_table_view *view, struct tarn_snapshot *out)
+{
+    bool found;
+    TARN_TRY(tarn_table__past(table, view->snapshot.id, op->arena, &found, out));
+    if (!found || out->time_ms != view->snapshot.time_ms ||
+        !tarn_slice_equal(out->delta_list, view->snapshot.delta_list))
+        return tarn_status_new(TARN_OBJECT_NOT_FOUND,
+                               "snapshot %" PRId64 " of table %s is not what it was",
+                               view->snapshot.id, table->name);
+    return TARN_OK;
+}
+
 static struct tarn_status *find(struct tarn_op *op, struct tarn_table *table,
                                 const struct tarn_table_view *view, struct tarn_version version,
                                 bool *found, struct tarn_snapshot *out)
@@ -146,7 +160,7 @@ static struct tarn_status *find(struct tarn_op *op, struct tarn_table *table,
         return view->has_snapshot ? by_watermark(op, table, view, version.watermark, out)
                                   : no_snapshot_yet(table);
     *found = view->has_snapshot;
-    return *found ? by_id(op, table, view, view->snapshot.id, out) : TARN_OK;
+    return *found ? latest(op, table, view, out) : TARN_OK;
 }
 
 struct tarn_status *tarn_table_snapshot(struct tarn_op *op, struct tarn_table *table,

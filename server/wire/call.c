@@ -1,6 +1,7 @@
 /* A call on the server: its arrival, its messages, its outcome. The diagram is in internal.h. */
 #include "internal.h"
 
+#include <stdio.h>
 #include <strings.h>
 
 #include <grpc/support/alloc.h>
@@ -448,11 +449,14 @@ static void send_status(struct tarn_call *call)
 {
     TARN_OWN(tarn_buf_drop) struct tarn_buf text = {0};
     TARN_OWN(tarn_buf_drop) struct tarn_buf details = {0};
-    grpc_metadata trailing[2];
+    grpc_metadata trailing[3];
     grpc_slice text_slice = grpc_empty_slice();
     grpc_op ops[3] = {{0}};
     size_t count = 0, trailing_count = 0;
+    char stale_text[24];
     grpc_op *last;
+
+    snprintf(stale_text, sizeof stale_text, "%" PRId64, call->op.stale_ms);
 
     if (!call->head_sent)
         ops[count++].op = GRPC_OP_SEND_INITIAL_METADATA;
@@ -471,6 +475,9 @@ static void send_status(struct tarn_call *call)
         trailing[trailing_count++] =
             pair_of("x-request-id", grpc_slice_from_copied_string(call->op.request_id));
     }
+    if (call->op.stale_ms > 0)
+        trailing[trailing_count++] =
+            pair_of(TARN_WIRE_STALE, grpc_slice_from_copied_string(stale_text));
     last = &ops[count++];
     last->op = GRPC_OP_SEND_STATUS_FROM_SERVER;
     last->data.send_status_from_server.status = (grpc_status_code)tarn_status_code(call->outcome);

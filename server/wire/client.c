@@ -257,6 +257,19 @@ static struct tarn_status *make_outcome(const struct tarn_channel *channel,
     return tarn_wire__status_restore((int)code, slice_of(text), details);
 }
 
+/* How old the answer is, where the server couldn't ask its store. */
+static void take_stale(struct tarn_op *op, const grpc_metadata_array *trailing)
+{
+    int64_t stale_ms;
+    struct tarn_slice text = find_value(trailing, TARN_WIRE_STALE);
+    if (text.data == NULL)
+        return;
+    struct tarn_status *s = tarn_parse_i64(text, &stale_ms);
+    if (s == TARN_OK && stale_ms > 0)
+        op->stale_ms = stale_ms;
+    tarn_status_free(s);
+}
+
 /* --- calls --- */
 
 static gpr_timespec deadline_of(const struct tarn_op *op)
@@ -388,6 +401,7 @@ struct tarn_status *tarn_channel_unary(struct tarn_channel *channel, struct tarn
     free_head(pairs, pair_count);
 
     struct tarn_status *status = make_outcome(channel, op, code, &text, &trailing);
+    take_stale(op, &trailing);
     if (status == NULL && incoming == NULL)
         status =
             tarn_status_new(TARN_INTERNAL, "%s answered %s with nothing", channel->address, path);

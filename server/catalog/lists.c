@@ -1,0 +1,123 @@
+#include "catalog/internal.h"
+
+/* Which databases and tables there were: what those who only look are told while the store is away. */
+
+void tarn_catalog__keep_databases(struct tarn_catalog *catalog, const struct tarn_slice *names,
+                                  size_t count)
+{
+    struct tarn_arena *arena = tarn_arena_new();
+    struct tarn_slice *kept = tarn_arena_calloc(arena, count + 1, sizeof *kept);
+    for (size_t i = 0; i < count; i++)
+        kept[i] = tarn_arena_copy(arena, names[i]);
+    pthread_mutex_lock(&catalog->lock);
+    tarn_arena_free(catalog->database_arena);
+    catalog->database_arena = arena;
+    catalog->databases = kept;
+    catalog->database_count = count;
+    catalog->asked_ms = tarn_clock_mono_ms();
+    pthread_mutex_unlock(&catalog->lock);
+}
+
+/* With the lock. */
+static void say_age(struct tarn_op *op, const struct tarn_catalog *catalog)
+{
+    int64_t age_ms = TARN_MAX(tarn_clock_mono_ms() - catalog->asked_ms, (int64_t)1);
+    op->stale_ms = TARN_MAX(op->stale_ms, age_ms);
+}
+
+static void last_databases(struct tarn_op *op, struct tarn_catalog *catalog,
+                           struct tarn_database_info **out, size_t *count)
+{
+    pthread_mutex_lock(&catalog->lock);
+    *count = catalog->database_count;
+    *out = tarn_arena_calloc(op->arena, *count + 1, sizeof **out);
+    for (size_t i = 0; i < *count; i++)
+        (*out)[i].name = tarn_arena_copy(op->arena, catalog->databases[i]);
+    say_age(op, catalog);
+    pthread_mutex_unlock(&catalog->lock);
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return tarn_slice_compare(((const struct tarn_table_info *)a)->name,
+                              ((const struct tarn_table_info *)b)->name);
+}
+
+static void last_tables(struct tarn_op *op, struct tarn_catalog *catalog,
+                        struct tarn_slice database, struct tarn_table_info **out, size_t *count)
+{
+    size_t cursor = 0;
+    struct tarn_slice key;
+    void *table;
+    *count = 0;
+    database = tarn_arena_copy(op->arena, database);
+    pthread_mutex_lock(&catalog->lock);
+    struct tarn_table_info *list =
+        tarn_arena_calloc(op->arena, tarn_map_count(catalog->by_name) + 1, sizeof *list);
+    while (tarn_map_next(catalog->by_name, &cursor, &key, &table)) {
+        if (key.size <= database.size || key.data[database.size] != 0 ||
+            !tarn_slice_starts_with(key, database))
+            continue;
+        struct tarn_slice name =
+            tarn_slice_of(key.data + database.size + 1, key.size - database.size - 1);
+        struct tarn_table_info *info = &list[(*count)++];
+        *info = (struct tarn_table_info){.database = database,
+                                         .name = tarn_arena_copy(op->arena, name)};
+        memcpy(info->uuid, tarn_table_uuid(table), TARN_UUID_SIZE);
+    }
+    say_age(op, catalog);
+    pthread_mutex_unlock(&catalog->lock);
+    qsort(list, *count, sizeof *list, by_name);
+    *out = list;
+}
+
+/* Was the store found away, by `consumed` or before? */
+static bool is_away(const struct tarn_op *op, struct tarn_status **consumed)
+{
+    bool away = op->stale_ms > 0 || tarn_store_is_away(*consumed);
+    if (away)
+        tarn_status_free(tarn_move(*consumed));
+    return away;
+}
+
+struct tarn_status *tarn_database_list_or_last(struct tarn_op *op, struct tarn_catalog *catalog,
+                                               struct tarn_database_info **out, size_t *count)
+{
+    struct tarn_status *s =
+        op->stale_ms > 0 ? TARN_OK : tarn_database_list(op, catalog, out, count);
+    if (!is_away(op, &s))
+        return s;
+    last_databases(op, catalog, out, count);
+    return TARN_OK;
+}
+
+struct tarn_status *tarn_catalog_tables_or_last(struct tarn_op *op, struct tarn_catalog *catalog,
+                                                struct tarn_slice database,
+                                                struct tarn_table_info **out, size_t *count)
+{
+    struct tarn_status *s =
+        op->stale_ms > 0 ? TARN_OK : tarn_catalog_tables(op, catalog, database, out, count);
+    if (!is_away(op, &s))
+        return s;
+    last_tables(op, catalog, database, out, count);
+    return TARN_OK;
+}
+
+struct tarn_status *tarn_catalog_table_or_last(struct tarn_op *op, struct tarn_catalog *catalog,
+                                               struct tarn_slice database, struct tarn_slice name,
+                                               struct tarn_slice uuid, struct tarn_table **out)
+{
+    struct tarn_status *s =
+        op->stale_ms > 0 ? TARN_OK : tarn_catalog_table(op, catalog, database, name, uuid, out);
+    if (!is_away(op, &s))
+        return s;
+    TARN_OWN(tarn_table_drop_ref)
+    struct tarn_table *table = tarn_catalog__known(catalog, database, name);
+    if (table == NULL || (uuid.size > 0 && !tarn_slice_is(uuid, tarn_table_uuid(table))))
+        return tarn_status_new(TARN_STORE_UNAVAILABLE,
+                               "table %.*s.%.*s isn't known, and the store is away",
+                               TARN_SLICE_ARG(database), TARN_SLICE_ARG(name));
+    op->stale_ms = TARN_MAX(op->stale_ms, tarn_table_age_ms(table));
+    *out = tarn_move(table);
+    return TARN_OK;
+}
