@@ -102,7 +102,8 @@ static struct tarn_status *read_mark(const char *folder, bool *found, struct mar
     TARN_TRY(map_file(folder, MARK_FILE, found, &file));
     if (!*found)
         return TARN_OK;
-    memcpy(text, file.data, TARN_MIN(file.size, sizeof text - 1));
+    if (file.size > 0)
+        memcpy(text, file.data, TARN_MIN(file.size, sizeof text - 1));
     if (sscanf(text, "%31s %zu %16" SCNx64 "%c", out->manifest, &out->size, &out->hash, &end) !=
             4 ||
         end != '\n')

@@ -583,11 +583,10 @@ struct tarn_status *tarn_table_commit(struct tarn_op *op, struct tarn_table *tab
         return TARN_OK;
     r.missing = find_missing(op, table, view, commit);
     r.done = tarn_gate_new();
-    r.status = enqueue(table, &r);
-    if (r.status == TARN_OK)
-        /* Not given up while the mailbox has it: its own deadline ends it in the queue. */
-        tarn_gate_wait(r.done, NULL);
+    struct tarn_status *refused = enqueue(table, &r);
+    if (refused == TARN_OK)
+        tarn_gate_wait(r.done, NULL); /* its own deadline ends it in the queue */
     tarn_gate_free(r.done);
     tarn_status_free(r.missing);
-    return r.status;
+    return refused == TARN_OK ? r.status : refused;
 }

@@ -365,6 +365,35 @@ TARN_TEST(outage, is_waited_for_and_all_committers_land_once)
     expect_int(s.total_record_count, 10 * (1 + COUNT * 3));
 }
 
+/* A queue that grows without an end would take all calls, and the memory of all tables. */
+TARN_TEST(outage, fills_a_bounded_queue_and_the_rest_is_told_to_wait)
+{
+    enum { COUNT = TARN_COMMIT_QUEUE_MAX + 64 };
+    TARN_OWN(fixture_fini) struct fixture f;
+    fixture_init(&f, t);
+    struct committer *all = tarn_arena_calloc(t->arena, COUNT, sizeof *all);
+    for (int i = 0; i < COUNT; i++) {
+        all[i] = (struct committer){.f = &f, .number = i};
+        all[i].entries = tarn_arena_calloc(t->arena, 3, sizeof *all[i].entries);
+        for (int k = 0; k < 3; k++)
+            all[i].entries[k] = add(&f, tarn_arena_printf(t->arena, "w%d-%d", i, k), 10);
+    }
+    struct tarn_fault_rule slow = {
+        .call = "put_if_absent", .hit_count = 1, .fault = TARN_FAULT_DELAY, .delay_ms = 400};
+    tarn_store_faulty_add(f.store, &slow);
+    int busy = 0, done = 0;
+    for (int i = 0; i < COUNT; i++)
+        pthread_create(&all[i].thread, NULL, commit_through, &all[i]);
+    for (int i = 0; i < COUNT; i++) {
+        pthread_join(all[i].thread, NULL);
+        busy += all[i].unavailable;
+        expect_int(all[i].refused, 0);
+        done += all[i].done;
+    }
+    expect_true(busy > 0);
+    expect_int(done, COUNT * 3);
+}
+
 /* --- what is missing (row 23) --- */
 
 TARN_TEST(missing, objects_are_named_and_come_back)
