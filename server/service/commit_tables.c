@@ -5,10 +5,12 @@
 #include "service/intent.h"
 
 /*
- * A commit to several tables: appends and upserts only, which can't conflict.
+ * A commit to several tables: appends and upserts only, which hardly ever conflict.
  *
- *   checked for all -> intent put under .tarn/intents/ -> committed, one table after the other -> intent removed
+ *   checked by all -> intent put under .tarn/intents/ -> committed, one table after the other -> intent removed
  *
+ * The check is that of a commit, without the put. What changes a table between the two can still have it refuse its part, when
+ * the others have theirs: its files became live, a later identifier landed, the number of buckets changed, or it was dropped.
  * From the moment the intent is in the store the commit will happen: what a crash or an outage interrupts is
  * finished forward, by the identities of the parts, which land once each. Until then each part counts as open.
  */
@@ -325,6 +327,21 @@ static struct tarn_status *check_distinct(const struct tarn_intent_part *parts, 
     return TARN_OK;
 }
 
+/* Nothing lands where one table would refuse its part. */
+static struct tarn_status *check_tables(struct tarn_op *op, struct tarn_service *service,
+                                        const struct tarn_intent_part *parts, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        TARN_OWN(tarn_table_drop_ref) struct tarn_table *table = NULL;
+        TARN_TRY(tarn_catalog_table_by_uuid(op, service->catalog, parts[i].uuid, &table));
+        struct tarn_status *s = tarn_table_check_commit(op, table, &parts[i].commit);
+        if (s != TARN_OK)
+            return tarn_status_wrap(s, "table %.*s refuses its part of %zu",
+                                    TARN_SLICE_ARG(parts[i].name), count);
+    }
+    return TARN_OK;
+}
+
 /* The intent outlives the request, so it is made of its own bytes. */
 static struct tarn_status *make_intent(const struct tarn_intent_part *parts, size_t count,
                                        struct intent **out)
@@ -401,6 +418,7 @@ struct tarn_status *tarn_service_commit_tables(struct tarn_op *op, struct tarn_s
     for (size_t i = 0; i < count; i++)
         TARN_TRY(check_part(op, service, &requests[i], &parts[i]));
     TARN_TRY(check_distinct(parts, count));
+    TARN_TRY(check_tables(op, service, parts, count));
     struct intent *intent = NULL;
     TARN_TRY(make_intent(parts, count, &intent));
     return run_intent(op, service, intent, results);

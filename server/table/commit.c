@@ -590,3 +590,46 @@ struct tarn_status *tarn_table_commit(struct tarn_op *op, struct tarn_table *tab
     tarn_status_free(r.missing);
     return refused == TARN_OK ? r.status : refused;
 }
+
+/* --- without a put --- */
+
+struct check_job {
+    struct tarn_request request;
+    struct tarn_table *table;
+};
+
+static struct tarn_status *check(struct check_job *job)
+{
+    struct tarn_table *table = job->table;
+    TARN_TRY(tarn_table__check_here(table));
+    if (table->head == NULL || !tarn_table__looked_lately(table))
+        TARN_TRY(tarn_table__refresh(job->request.op, table));
+    struct tarn_group *group = tarn_table__group_new(table, job->request.append.kind);
+    group->members[group->count++] = &job->request.append;
+    struct tarn_status *s = tarn_table__judge_one(group);
+    tarn_table__group_free(group);
+    return s;
+}
+
+static void run_check(void *arg)
+{
+    struct check_job *job = arg;
+    job->request.status = check(job);
+}
+
+struct tarn_status *tarn_table_check_commit(struct tarn_op *op, struct tarn_table *table,
+                                            const struct tarn_commit *commit)
+{
+    struct tarn_commit_result result = {0};
+    TARN_OWN(tarn_table_view_drop)
+    const struct tarn_table_view *view = tarn_table__view_ref(table);
+    struct check_job job = {.request = {.op = op, .commit = commit, .result = &result},
+                            .table = table};
+    bool discard = commit->kind == TARN_COMMIT_APPEND && view->options.discard_duplicate_files;
+    TARN_TRY(check_request(table, commit, discard));
+    fill_request(&job.request);
+    job.request.missing = find_missing(op, table, view, commit);
+    tarn_mailbox_call(table->mailbox, run_check, &job);
+    tarn_status_free(job.request.missing);
+    return job.request.status;
+}

@@ -135,6 +135,8 @@ void tarn_table__unprepare(struct tarn_group *group);
 /* Against the index, which has the head's snapshot: members that have landed or can't land are answered and taken out.
  * *changed: the group isn't what it was. */
 void tarn_table__check_group(struct tarn_group *group, bool *changed);
+/* Why its only member couldn't land there; OK: it could, or has. Nobody is answered. */
+TARN_MUST struct tarn_status *tarn_table__judge_one(struct tarn_group *group);
 
 /* --- claim.c --- */
 /* Puts the group's snapshot, on a thread of the pool. */

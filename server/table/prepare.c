@@ -149,6 +149,13 @@ static bool judge(struct tarn_group *group, struct verdict *verdicts)
     return all;
 }
 
+struct tarn_status *tarn_table__judge_one(struct tarn_group *group)
+{
+    struct verdict v = {0};
+    (void)judge(group, &v);
+    return v.status;
+}
+
 static void answer(struct tarn_group *group, struct tarn_member *member, struct verdict *v)
 {
     bool repeated = v->status == TARN_OK && v->snapshot_id != 0;

@@ -178,6 +178,11 @@ TARN_MUST struct tarn_status *tarn_table_commit(struct tarn_op *op, struct tarn_
                                                 const struct tarn_commit *commit,
                                                 struct tarn_commit_result *out);
 
+/* Would the append part be refused on what the table is now? Nothing is put, and nothing remembered: by the time it is
+ * committed it may be otherwise. OK: not, or it has landed. */
+TARN_MUST struct tarn_status *tarn_table_check_commit(struct tarn_op *op, struct tarn_table *table,
+                                                      const struct tarn_commit *commit);
+
 enum tarn_commit_state {
     TARN_COMMIT_LANDED,
     TARN_COMMIT_REFUSED,
@@ -252,7 +257,7 @@ struct tarn_plan_request {
     bool no_splits;            /* files only, as one list: `tarn files` */
     enum tarn_changes changes; /* NONE, or what changed after changes_from up to `version` */
     int64_t changes_from;      /* snapshot id, exclusive; at least earliest - 1 (DIFF: earliest) */
-    bool whole_buckets; /* of changes: one split a bucket, as streaming readers want them; not
+    bool whole_buckets;   /* of changes: one split a bucket, as streaming readers want them; not
                                 * where the table has no buckets */
     bool with_overwrites; /* of changes: DELTA takes what OVERWRITE snapshots added, too */
     bool has_limit;

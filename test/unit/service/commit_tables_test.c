@@ -107,6 +107,27 @@ TARN_TEST(commit_tables, what_is_no_append_is_refused_before_anything_happens)
     expect_int(record_count(&f, "a"), 0);
 }
 
+TARN_TEST(commit_tables, one_table_that_would_refuse_its_part_refuses_all_of_it)
+{
+    TARN_OWN(fini) struct fixture f;
+    setup(&f, t);
+    struct tarn_commit_result results[2];
+    struct tarn_commit_request before[] = {append(&f, "b", "data-2", 7)};
+    expect_ok(tarn_service_commit_tables(t->op, &f.service, before, 1, results));
+    struct tarn_commit_request live[] = {append(&f, "a", "data-1", 8),
+                                         append(&f, "b", "data-2", 8)};
+    expect_status(tarn_service_commit_tables(t->op, &f.service, live, 2, results),
+                  TARN_COMMIT_CONFLICT,
+                  "table db.b refuses its part of 2: file data-2 is already live");
+    struct tarn_commit_request stale[] = {append(&f, "a", "data-1", 6),
+                                          append(&f, "b", "data-3", 6)};
+    expect_status(tarn_service_commit_tables(t->op, &f.service, stale, 2, results),
+                  TARN_COMMIT_IDENTIFIER_STALE, "db.b");
+    expect_int(intent_count(&f), 0);
+    expect_int(record_count(&f, "a"), 0);
+    expect_int(fate(&f, "a", 8), TARN_COMMIT_NOT_COMMITTED);
+}
+
 TARN_TEST(commit_tables, an_intent_that_could_not_be_put_is_no_commit)
 {
     TARN_OWN(fini) struct fixture f;
