@@ -98,6 +98,8 @@ struct tarn_table {
     bool slot_filled; /* it is */
     int64_t schema_looked_ms, put_begun_ms;
     unsigned publish_count;
+    struct tarn_buf forget_doubtful,
+        forget_void;                       /* where forgetting goes on (receipts_horizon.c) */
     struct tarn_pages *pages;              /* of index_lock (pages.c) */
     struct tarn_merge *merge;              /* NULL: none yet; has a lock of its own */
     struct tarn_index_cache *indexes;      /* of the mailbox; NULL: empty */
@@ -268,7 +270,8 @@ TARN_MUST struct tarn_status *tarn_table__may_lie_below(struct tarn_table *table
 TARN_MUST struct tarn_status *tarn_table__receipts_note(struct tarn_table *table,
                                                         const struct tarn_snapshot *snapshot,
                                                         const struct tarn_delta *delta);
-/* Receipts of expired snapshots that are older than receipts_retain go, some at a time. */
+/* Receipts of snapshots that expired, were rolled back or may have been, and are older than receipts_retain, go, some at a
+ * time. */
 TARN_MUST struct tarn_status *tarn_table__receipts_forget(struct tarn_table *table,
                                                           int64_t earliest);
 /* What a batch is known by where its snapshot doesn't say: of what the delta names. */

@@ -60,6 +60,8 @@ void tarn_table_unref(struct tarn_table *table)
     tarn_head_free(table->head);
     tarn_table_view_unref(table->view == NULL ? NULL : &table->view->view);
     tarn_table__pages_free(table->pages);
+    tarn_buf_drop(&table->forget_doubtful);
+    tarn_buf_drop(&table->forget_void);
     pthread_mutex_destroy(&table->index_lock);
     pthread_rwlock_destroy(&table->place);
     pthread_mutex_destroy(&table->sequence_lock);
@@ -158,6 +160,22 @@ void tarn_table__leave(pthread_rwlock_t **place)
 
 /* --- schemas --- */
 
+/* A schema never changes: while the store is away, that of the view will do. */
+static struct tarn_status *known_schema(struct tarn_op *op, struct tarn_table *table, int64_t id,
+                                        bool *found, struct tarn_schema *out)
+{
+    TARN_OWN(tarn_table_view_drop)
+    const struct tarn_table_view *view = tarn_table__view_ref(table);
+    struct tarn_status *s = tarn_table__read_schema(op, table, id, op->arena, found, out);
+    if (!tarn_store_is_away(s) || view->schema.id != id)
+        return s;
+    TARN_OWN(tarn_buf_drop) struct tarn_buf json = {0};
+    tarn_status_free(s);
+    tarn_schema_encode(&view->schema, &json);
+    *found = true;
+    return tarn_schema_decode(tarn_arena_copy(op->arena, tarn_buf_slice(&json)), op->arena, out);
+}
+
 struct tarn_status *tarn_table_schema(struct tarn_op *op, struct tarn_table *table, int64_t id,
                                       const struct tarn_schema **out)
 {
@@ -165,7 +183,7 @@ struct tarn_status *tarn_table_schema(struct tarn_op *op, struct tarn_table *tab
     TARN_TRY(tarn_table__check_here(table));
     struct tarn_schema *schema = tarn_arena_calloc(op->arena, 1, sizeof *schema);
     bool found;
-    TARN_TRY(tarn_table__read_schema(op, table, id, op->arena, &found, schema));
+    TARN_TRY(known_schema(op, table, id, &found, schema));
     if (!found)
         return tarn_status_new(TARN_SCHEMA_MALFORMED, "table %s has no schema %" PRId64,
                                table->name, id);

@@ -130,11 +130,15 @@ static struct tarn_status *no_snapshot_yet(const struct tarn_table *table)
                            tarn_table_name(table));
 }
 
-/* As of the last look, which is as young as was promised: no object is read. */
+/* Where the store is away, as of the last look, which is as young as was promised. */
 static struct tarn_status *latest(struct tarn_op *op, struct tarn_table *table,
                                   const struct tarn_table_view *view, struct tarn_snapshot *out)
 {
     bool found;
+    struct tarn_status *s = by_id(op, table, view, view->snapshot.id, out);
+    if (!tarn_store_is_away(s))
+        return s;
+    tarn_status_free(s);
     TARN_TRY(tarn_table__past(table, view->snapshot.id, op->arena, &found, out));
     if (!found || out->time_ms != view->snapshot.time_ms ||
         !tarn_slice_equal(out->delta_list, view->snapshot.delta_list))

@@ -348,6 +348,10 @@ TARN_TEST(outage, is_waited_for_and_all_committers_land_once)
     TARN_OWN(tarn_table_view_drop) const struct tarn_table_view *view = NULL;
     expect_ok(tarn_table_look(t->op, f.table, &view)); /* what the table is, without the store */
     expect_true(view->has_snapshot);
+    struct tarn_plan_request everything = {.version = TARN_VERSION_LATEST};
+    struct tarn_plan plan;
+    expect_ok(tarn_table_plan(t->op, f.table, &everything, &plan)); /* and its files */
+    expect_true(plan.file_count > 0);
     int refused = 0, done = 0;
     for (int i = 0; i < COUNT; i++) {
         pthread_join(all[i].thread, NULL);

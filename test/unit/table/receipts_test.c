@@ -401,6 +401,64 @@ TARN_TEST(receipts, are_forgotten_after_their_time_but_for_the_last_identifier)
     tarn_clock_fake(-1);
 }
 
+static size_t key_count(struct fixture *f, const char *tags)
+{
+    size_t count = 0;
+    for (; *tags != 0; tags++) {
+        TARN_OWN(tarn_buf_drop) struct tarn_buf prefix = {0};
+        struct tarn_slice key, value;
+        tarn_table__tagged_key(f->table->uuid, *tags, &prefix);
+        TARN_OWN(tarn_state_iterator_drop)
+        struct tarn_state_iterator *it =
+            tarn_state_iterator_new(f->env.state, TARN_FAMILY_RECEIPTS, tarn_buf_slice(&prefix));
+        while (tarn_state_iterator_next(it, &key, &value))
+            count++;
+    }
+    return count;
+}
+
+TARN_TEST(receipts, that_are_void_or_in_doubt_are_forgotten_after_their_time_too)
+{
+    TARN_OWN(fixture_fini) struct fixture f;
+    int64_t now = 1000 * DAY_MS;
+    tarn_clock_fake(now);
+    fixture_init(&f, t);
+    append(&f, "s", 1, "a");
+    append(&f, "job", BATCH, "b");
+    append(&f, "s", 2, "c");
+    roll_back_to(&f, 1, 3);
+    look(&f);
+    expect_int(key_count(&f, "v"), 2);
+    expect_fate(fate_of(&f, "s", 2, 0, TARN_SNAPSHOT_NONE), TARN_COMMIT_ROLLED_BACK, 3);
+    tarn_clock_fake(now + 29 * DAY_MS);
+    expect_ok(tarn_table__receipts_forget(f.table, 1));
+    expect_int(key_count(&f, "v"), 2);
+    tarn_clock_fake(now + 31 * DAY_MS);
+    expect_ok(tarn_table__receipts_forget(f.table, 1));
+    expect_int(key_count(&f, "v"), 0);
+    expect_fate(fate_of(&f, "s", 1, 0, TARN_SNAPSHOT_NONE), TARN_COMMIT_LANDED, 1);
+    expect_fate(fate_of(&f, "s", 2, 0, TARN_SNAPSHOT_NONE), TARN_COMMIT_NOT_COMMITTED, 0);
+    tarn_clock_fake(-1);
+}
+
+TARN_TEST(receipts, that_were_forgotten_take_a_jobs_last_batch_along)
+{
+    TARN_OWN(fixture_fini) struct fixture f;
+    int64_t now = 1000 * DAY_MS;
+    tarn_clock_fake(now);
+    fixture_init(&f, t);
+    append(&f, "job 1", BATCH, "a");
+    append(&f, "job 2", BATCH, "b");
+    append(&f, "job 3", BATCH, "c");
+    expire_below(&f, 3);
+    tarn_clock_fake(now + 31 * DAY_MS);
+    look(&f);
+    expect_ok(tarn_table__receipts_forget(f.table, 3));
+    expect_int(key_count(&f, "rob"), 3); /* those of the snapshot that is retained */
+    expect_fate(fate_of(&f, "job 1", BATCH, 0, TARN_SNAPSHOT_NONE), TARN_COMMIT_NOT_KNOWN, 0);
+    tarn_clock_fake(-1);
+}
+
 TARN_TEST(receipts, that_were_forgotten_leave_the_last_identifier_after_a_roll_back)
 {
     TARN_OWN(fixture_fini) struct fixture f;
