@@ -25,7 +25,9 @@ static bool is_set(const char *text)
 /* The first complaint in OpenSSL's queue of this thread, which is emptied. */
 static struct tarn_status *complain(const char *what, const char *file)
 {
-    const char *why = ERR_reason_error_string(ERR_peek_error());
+    unsigned long error = ERR_peek_error();
+    const char *why =
+        ERR_SYSTEM_ERROR(error) ? strerror(ERR_GET_REASON(error)) : ERR_reason_error_string(error);
     ERR_clear_error();
     return tarn_status_new(TARN_CONFIG_INVALID, "%s %s: %s", what, file,
                            why == NULL ? "can't be used" : why);

@@ -198,6 +198,7 @@ TARN_TEST(http_tls, names_missing_and_broken_files)
     expect_status(tarn_http_start(&f.options, &f.http), TARN_CONFIG_INVALID, "without tls.key");
     f.options.key_file = f.options.cert_file;
     expect_status(tarn_http_start(&f.options, &f.http), TARN_CONFIG_INVALID, f.options.cert_file);
+    expect_status(tarn_http_check_tls(&f.options), TARN_CONFIG_INVALID, "No such file");
     f.options.cert_file = "";
     expect_status(tarn_http_start(&f.options, &f.http), TARN_CONFIG_INVALID, "without tls.cert");
 }
