@@ -264,21 +264,22 @@ void others_put(struct fixture *f, int64_t id, struct tarn_slice base, const cha
     expect_ok(tarn_manifest_summarize(entries, count, NULL, 0, 0, arena, &file));
     file.name = put_manifest(f, tarn_arena_printf(arena, "manifest-others-%d", n), &manifest);
     file.size = (int64_t)manifest.size;
-    struct tarn_snapshot s = {.version = 3,
-                              .id = id,
-                              .commit_user = tarn_slice_str(user),
-                              .commit_identifier = n,
-                              .kind = TARN_COMMIT_APPEND,
-                              .time_ms = tarn_clock_wall_ms(),
-                              .total_record_count =
-                                  last.total_record_count + row_count(entries, count),
-                              .delta_record_count = row_count(entries, count),
-                              .base_list_size = TARN_SNAPSHOT_NONE,
-                              .delta_list_size = TARN_SNAPSHOT_NONE,
-                              .watermark = TARN_SNAPSHOT_NONE,
-                              .next_row_id = TARN_SNAPSHOT_NONE,
-                              .changelog_record_count = TARN_SNAPSHOT_NONE,
-                              .changelog_list_size = TARN_SNAPSHOT_NONE};
+    struct tarn_snapshot s = {
+        .version = 3,
+        .id = id,
+        .commit_user = tarn_slice_str(user),
+        .commit_identifier = n,
+        .kind = TARN_COMMIT_APPEND,
+        .time_ms = tarn_clock_wall_ms(),
+        .total_record_count = last.total_record_count + row_count(entries, count),
+        .delta_record_count = row_count(entries, count),
+        .base_list_size = TARN_SNAPSHOT_NONE,
+        .delta_list_size = TARN_SNAPSHOT_NONE,
+        .watermark = TARN_SNAPSHOT_NONE,
+        .next_row_id = /* where rows are tracked */
+        last.next_row_id > 0 ? last.next_row_id + row_count(entries, count) : TARN_SNAPSHOT_NONE,
+        .changelog_record_count = TARN_SNAPSHOT_NONE,
+        .changelog_list_size = TARN_SNAPSHOT_NONE};
     s.base_list = put_list(f, tarn_arena_printf(arena, "list-others-%d-0", n), files, file_count);
     s.delta_list = put_list(f, tarn_arena_printf(arena, "list-others-%d-1", n), &file, 1);
     tarn_snapshot_encode(&s, &json);

@@ -110,6 +110,29 @@ TARN_TEST(group, with_all_holds_any_number_of_streaming_users)
     }
 }
 
+/* Hash assigners walk snapshots back for their own user. */
+TARN_TEST(group, with_all_holds_one_streaming_user_where_buckets_are_dynamic)
+{
+    TARN_OWN(fixture_fini) struct fixture f;
+    fixture_init_schema(
+        &f, t,
+        "{\"version\":3,\"id\":0,\"fields\":[{\"id\":0,\"name\":\"id\",\"type\":\"BIGINT NOT NULL\"},"
+        "{\"id\":1,\"name\":\"v\",\"type\":\"STRING\"}],\"highestFieldId\":1,\"partitionKeys\":[],"
+        "\"primaryKeys\":[\"id\"],\"options\":{\"bucket\":\"-1\",\"tarn.group-commit\":\"all\"},"
+        "\"timeMillis\":1}");
+    struct crowd c;
+    crowd_init(&c, &f);
+    c.no_plug = true;
+    for (int i = 0; i < 3; i++)
+        crowd_append(&c, tarn_arena_printf(t->arena, "s%d", i), 1,
+                     tarn_arena_printf(t->arena, "f%d", i), i % 2);
+    crowd_append(&c, "b", BATCH, "f9", 0);
+    crowd_run(&c);
+    const int64_t want[] = {1, 2, 3, 1};
+    for (int i = 0; i < 4; i++)
+        expect_int(c.calls[i].result.append_snapshot_id, want[i]);
+}
+
 TARN_TEST(group, with_none_is_never_shared)
 {
     TARN_OWN(fixture_fini) struct fixture f;
