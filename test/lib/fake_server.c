@@ -74,3 +74,19 @@ const char *fake_server_ask(struct tarn_test *t, struct fake_server *fake, const
     expect_true(size > 0);
     return kept;
 }
+
+int fake_server_count(struct tarn_test *t, struct fake_server *fake, const char *kind,
+                      const char *part)
+{
+    int count = 0;
+    struct tarn_json *log = NULL;
+    expect_ok(tarn_json_parse(tarn_slice_str(fake_server_ask(t, fake, "log")), &log));
+    for (size_t i = 0; i < tarn_json_count(log); i++) {
+        const struct tarn_json *entry = tarn_json_at(log, i);
+        const char *path = tarn_arena_str(t->arena, tarn_json_text(tarn_json_at(entry, 1)));
+        count += tarn_slice_is(tarn_json_text(tarn_json_at(entry, 0)), kind) &&
+                 strstr(path, part) != NULL;
+    }
+    tarn_json_free(log);
+    return count;
+}

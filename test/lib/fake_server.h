@@ -21,5 +21,9 @@ void fake_server_start(struct tarn_test *t, struct fake_server *fake, const char
 void fake_server_stop(struct fake_server *fake);
 /* One line there, one back; in t->arena. */
 const char *fake_server_ask(struct tarn_test *t, struct fake_server *fake, const char *line);
+/* How many of the requests since the last count (word "log": [[kind, path, ...], ...]) were of that kind, with `part` in
+ * their path. */
+int fake_server_count(struct tarn_test *t, struct fake_server *fake, const char *kind,
+                      const char *part);
 
 #endif

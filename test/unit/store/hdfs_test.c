@@ -71,13 +71,7 @@ static const char *files(struct tarn_test *t, struct fixture *f)
 /* How many requests of that operation there were since the last count. */
 static int count(struct tarn_test *t, struct fixture *f, const char *operation)
 {
-    int n = 0;
-    struct tarn_json *log = NULL;
-    expect_ok(tarn_json_parse(S(fake_server_ask(t, &f->fake, "log")), &log));
-    for (size_t i = 0; i < tarn_json_count(log); i++)
-        n += tarn_slice_is(tarn_json_text(tarn_json_at(tarn_json_at(log, i), 0)), operation);
-    tarn_json_free(log);
-    return n;
+    return fake_server_count(t, &f->fake, operation, "");
 }
 
 static struct tarn_status *claim(struct tarn_test *t, struct fixture *f, const char *body,

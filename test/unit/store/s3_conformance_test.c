@@ -32,10 +32,10 @@ TARN_TEST(s3_host, bucket_in_the_hosts_name)
 {
     struct s3_fixture f;
     s3_start(t, &f, "", "s3.path_style=false");
-    s3_set(t, &f, tarn_arena_printf(t->arena, "s3.endpoint=http://localhost:%d", f.fake.port));
+    s3_set(t, &f, tarn_arena_printf(t->arena, "s3.endpoint=http://localhost:%d", f.fake.ports[0]));
     struct tarn_store *store = s3_open(&f, "s3://lake/a b/é");
     conformance_list_is_in_order_of_key(t, store);
-    expect_int(fake_s3_count(t, &f.fake, "PUT", "/lake/"), 0);
+    expect_int(fake_server_count(t, &f.fake, "PUT", "/lake/"), 0);
     tarn_store_unref(store);
     s3_stop(&f);
 }

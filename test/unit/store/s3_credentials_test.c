@@ -30,14 +30,14 @@ static void start_bare(struct tarn_test *t, struct s3_fixture *f, const char *ar
     for (size_t i = 0; i < TARN_COUNT_OF(variables); i++)
         unsetenv(variables[i]);
     *f = (struct s3_fixture){.conf = tarn_conf_new()};
-    fake_s3_start(
-        t, &f->fake,
+    fake_server_start(
+        t, &f->fake, "fake_s3.py",
         tarn_arena_printf(t->arena, "--access " ACCESS " --secret " SECRET " %s", arguments));
     s3_set(t, f,
            tarn_arena_printf(t->arena,
                              "s3.endpoint=http://127.0.0.1:%d s3.sts_endpoint=http://127.0.0.1:%d "
                              "s3.instance_endpoint=http://127.0.0.1:%d",
-                             f->fake.port, f->fake.port, f->fake.port));
+                             f->fake.ports[0], f->fake.ports[0], f->fake.ports[0]));
 }
 
 static void stop_bare(struct s3_fixture *f)
@@ -45,7 +45,7 @@ static void stop_bare(struct s3_fixture *f)
     if (f->store != NULL)
         tarn_store_unref(f->store);
     tarn_conf_free(f->conf);
-    fake_s3_stop(&f->fake);
+    fake_server_stop(&f->fake);
 }
 
 static struct tarn_status *touch(struct tarn_test *t, struct s3_fixture *f)
@@ -77,9 +77,9 @@ TARN_TEST(s3_credentials, with_a_session_token)
     struct s3_fixture f;
     start_bare(t, &f, "");
     expect_str(
-        fake_s3_ask(t, &f.fake,
-                    "keys {\"TMP\": {\"secret\": \"s\", \"token\": \"to/ken+=\", \"expires\": "
-                    "null}}"),
+        fake_server_ask(t, &f.fake,
+                        "keys {\"TMP\": {\"secret\": \"s\", \"token\": \"to/ken+=\", \"expires\": "
+                        "null}}"),
         "ok");
     setenv("AWS_ACCESS_KEY_ID", "TMP", 1);
     setenv("AWS_SECRET_ACCESS_KEY", "s", 1);
@@ -128,7 +128,7 @@ TARN_TEST(s3_credentials, anonymous_asks_unsigned)
     start_bare(t, &f, "");
     s3_set(t, &f, "s3.credentials=anonymous");
     expect_status(touch(t, &f), TARN_STORE_DENIED, "no signature");
-    fake_s3_ask(t, &f.fake, "keys {}");
+    fake_server_ask(t, &f.fake, "keys {}");
     expect_ok(touch(t, &f));
     stop_bare(&f);
 }
@@ -141,20 +141,20 @@ TARN_TEST(s3_credentials, of_web_identity_until_they_end)
     setenv("AWS_WEB_IDENTITY_TOKEN_FILE", file_with(t, "the-web-token\n"), 1);
     for (int i = 0; i < 3; i++)
         expect_ok(touch(t, &f));
-    expect_int(fake_s3_count(t, &f.fake, "POST", "/"), 1);
+    expect_int(fake_server_count(t, &f.fake, "POST", "/"), 1);
     /* Called expired by the store: once more, and the request succeeds. */
-    fake_s3_ask(
+    fake_server_ask(
         t, &f.fake,
         "rules [{\"do\": \"answer\", \"status\": 400, \"code\": \"ExpiredToken\", \"method\": "
         "\"PUT\", \"count\": 1}]");
     expect_ok(touch(t, &f));
-    expect_int(fake_s3_count(t, &f.fake, "POST", "/"), 1);
-    fake_s3_ask(
+    expect_int(fake_server_count(t, &f.fake, "POST", "/"), 1);
+    fake_server_ask(
         t, &f.fake,
         "rules [{\"do\": \"answer\", \"status\": 403, \"code\": \"ExpiredToken\", \"method\": "
         "\"PUT\"}]");
     expect_status(touch(t, &f), TARN_STORE_DENIED, "ExpiredToken"); /* and not for ever */
-    expect_int(fake_s3_count(t, &f.fake, "PUT", "/"), 2);
+    expect_int(fake_server_count(t, &f.fake, "PUT", "/"), 2);
     stop_bare(&f);
 }
 
@@ -168,8 +168,9 @@ TARN_TEST(s3_credentials, are_replaced_before_they_end)
                              file_with(t, "the-web-token")));
     expect_ok(touch(t, &f));
     expect_ok(touch(t, &f));
-    expect_int(fake_s3_count(t, &f.fake, "POST", "/"), 1); /* tried at most every so often */
-    fake_s3_ask(t, &f.fake, "rules [{\"do\": \"answer\", \"status\": 500, \"method\": \"POST\"}]");
+    expect_int(fake_server_count(t, &f.fake, "POST", "/"), 1); /* tried at most every so often */
+    fake_server_ask(t, &f.fake,
+                    "rules [{\"do\": \"answer\", \"status\": 500, \"method\": \"POST\"}]");
     expect_ok(touch(t, &f)); /* a failure to replace them harms nobody yet */
     stop_bare(&f);
 }
@@ -192,12 +193,12 @@ TARN_TEST(s3_credentials, of_the_instance_only_when_asked)
     start_bare(t, &f, "");
     setenv("AWS_SHARED_CREDENTIALS_FILE", "/no/such/file", 1);
     expect_status(touch(t, &f), TARN_STORE_DENIED, "");
-    expect_int(fake_s3_count(t, &f.fake, "PUT", "/latest/api/token"), 0);
+    expect_int(fake_server_count(t, &f.fake, "PUT", "/latest/api/token"), 0);
     tarn_store_drop(&f.store);
     s3_set(t, &f, "s3.credentials=instance");
     expect_ok(touch(t, &f));
     expect_ok(touch(t, &f));
-    expect_int(fake_s3_count(t, &f.fake, "PUT", "/latest/api/token"), 1);
+    expect_int(fake_server_count(t, &f.fake, "PUT", "/latest/api/token"), 1);
     stop_bare(&f);
 }
 
@@ -207,11 +208,11 @@ TARN_TEST(s3_credentials, a_clock_that_is_off_is_corrected)
     start_bare(t, &f, "");
     setenv("AWS_ACCESS_KEY_ID", ACCESS, 1);
     setenv("AWS_SECRET_ACCESS_KEY", SECRET, 1);
-    fake_s3_ask(t, &f.fake, "skew 7200");
+    fake_server_ask(t, &f.fake, "skew 7200");
     expect_ok(touch(t, &f));
-    expect_int(fake_s3_count(t, &f.fake, "PUT", "/"), 2);
+    expect_int(fake_server_count(t, &f.fake, "PUT", "/"), 2);
     expect_ok(touch(t, &f));
-    expect_int(fake_s3_count(t, &f.fake, "PUT", "/"), 1);
+    expect_int(fake_server_count(t, &f.fake, "PUT", "/"), 1);
     stop_bare(&f);
 }
 
@@ -299,9 +300,9 @@ TARN_TEST(s3_tls, the_ca_that_is_configured_counts)
     start_bare(t, &f, tarn_arena_printf(t->arena, "--tls %s/cert %s/key", dir, dir));
     setenv("AWS_ACCESS_KEY_ID", ACCESS, 1);
     setenv("AWS_SECRET_ACCESS_KEY", SECRET, 1);
-    s3_set(
-        t, &f,
-        tarn_arena_printf(t->arena, "s3.endpoint=https://127.0.0.1:%d s3.retries=0", f.fake.port));
+    s3_set(t, &f,
+           tarn_arena_printf(t->arena, "s3.endpoint=https://127.0.0.1:%d s3.retries=0",
+                             f.fake.ports[0]));
     expect_status(touch(t, &f), TARN_STORE_UNAVAILABLE, "certificate");
     tarn_store_drop(&f.store);
     s3_set(t, &f, tarn_arena_printf(t->arena, "s3.ca_file=%s/cert", dir));

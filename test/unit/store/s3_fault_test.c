@@ -11,7 +11,7 @@
 
 static void rules(struct tarn_test *t, struct s3_fixture *f, const char *json)
 {
-    expect_str(fake_s3_ask(t, &f->fake, tarn_arena_printf(t->arena, "rules %s", json)), "ok");
+    expect_str(fake_server_ask(t, &f->fake, tarn_arena_printf(t->arena, "rules %s", json)), "ok");
 }
 
 static struct tarn_s3 *driver_of(struct s3_fixture *f)
@@ -65,7 +65,7 @@ TARN_TEST(s3_again, it_ends_with_the_stores_last_word)
     rules(t, &f, "[{\"do\": \"answer\", \"status\": 503, \"message\": \"Please reduce\"}]");
     expect_status(tarn_store_get(f.store, t->op, "f", &got), TARN_STORE_UNAVAILABLE,
                   "GET s3://lake/some/wh/f was answered 503 SlowDown: Please reduce");
-    expect_int(fake_s3_count(t, &f.fake, "GET", "/f"), 4);
+    expect_int(fake_server_count(t, &f.fake, "GET", "/f"), 4);
     s3_stop(&f);
 }
 
@@ -95,7 +95,7 @@ TARN_TEST(s3_again, an_outage_does_not_multiply_the_load)
     rules(t, &f, "[{\"do\": \"answer\", \"status\": 503}]");
     for (int i = 0; i < 10; i++)
         expect_status(tarn_store_get(f.store, t->op, "f", &got), TARN_STORE_UNAVAILABLE, "503");
-    expect_int(fake_s3_count(t, &f.fake, "GET", "/f"), 14);
+    expect_int(fake_server_count(t, &f.fake, "GET", "/f"), 14);
     rules(t, &f, "[]");
     for (int i = 0; i < 5; i++) /* and comes back with success */
         expect_ok(tarn_store_put(f.store, t->op, "f", S("x")));
@@ -281,7 +281,7 @@ TARN_TEST(s3_removal, works_where_the_condition_is_not_known)
         for (int k = 0; k < 2; k++) {
             expect_ok(tarn_store_put(f.store, t->op, "f", S("x")));
             expect_ok(tarn_store_remove(f.store, t->op, "f"));
-            expect_str(fake_s3_ask(t, &f.fake, "objects"), "{}");
+            expect_str(fake_server_ask(t, &f.fake, "objects"), "{}");
         }
         s3_stop(&f);
     }
@@ -318,13 +318,13 @@ TARN_TEST(s3_upload, goes_up_in_parts_through_faults)
           "{\"do\": \"after\", \"status\": 200, \"code\": \"InternalError\", \"method\": \"POST\", "
           "\"part\": \"uploadId\", \"count\": 1}]"); /* an error under 200, and it was done */
     expect_ok(write_large(t, &f, "large", bytes));
-    expect_int(fake_s3_count(t, &f.fake, "PUT", "partNumber"), 7);
-    expect_str(fake_s3_ask(t, &f.fake, "uploads"), "0");
+    expect_int(fake_server_count(t, &f.fake, "PUT", "partNumber"), 7);
+    expect_str(fake_server_ask(t, &f.fake, "uploads"), "0");
     rules(t, &f, "[{\"do\": \"truncate\", \"keep\": 1000, \"method\": \"GET\", \"count\": 2}]");
     expect_ok(tarn_store_get(f.store, t->op, "large", &got));
     expect_true(tarn_slice_equal(tarn_buf_slice(&got), bytes));
     expect_status(write_large(t, &f, "large", bytes), TARN_OBJECT_EXISTS, "large");
-    expect_str(fake_s3_ask(t, &f.fake, "uploads"), "0"); /* aborted */
+    expect_str(fake_server_ask(t, &f.fake, "uploads"), "0"); /* aborted */
     s3_stop(&f);
 }
 
@@ -335,13 +335,13 @@ TARN_TEST(s3_upload, a_failed_one_is_aborted)
     s3_start(t, &f, "", "s3.retries=1");
     rules(t, &f, "[{\"do\": \"answer\", \"status\": 500, \"part\": \"partNumber=3\"}]");
     expect_status(write_large(t, &f, "a", bytes), TARN_STORE_UNAVAILABLE, "500");
-    expect_str(fake_s3_ask(t, &f.fake, "uploads"), "0");
+    expect_str(fake_server_ask(t, &f.fake, "uploads"), "0");
     rules(t, &f,
           "[{\"do\": \"answer\", \"status\": 507, \"code\": \"InsufficientStorage\", "
           "\"part\": \"partNumber=1\"}]");
     expect_status(write_large(t, &f, "a", bytes), TARN_DISK_FULL, "507");
-    expect_str(fake_s3_ask(t, &f.fake, "uploads"), "0");
-    expect_str(fake_s3_ask(t, &f.fake, "objects"), "{}");
+    expect_str(fake_server_ask(t, &f.fake, "uploads"), "0");
+    expect_str(fake_server_ask(t, &f.fake, "objects"), "{}");
     s3_stop(&f);
 }
 
@@ -380,22 +380,22 @@ TARN_TEST(s3_reader, asks_seldom)
     struct tarn_slice bytes = tarn_test_random_bytes(t, (size_t)8 << 20);
     s3_start(t, &f, "", "");
     expect_ok(tarn_store_put(f.store, t->op, "f", bytes));
-    fake_s3_count(t, &f.fake, "GET", "");
+    fake_server_count(t, &f.fake, "GET", "");
     expect_ok(tarn_store_reader_open(f.store, t->op, "f", &reader));
     int64_t size = tarn_store_reader_size(reader);
     expect_ok(tarn_store_reader_read_at(reader, t->op, size - 8, 8, out, &got));
     expect_ok(tarn_store_reader_read_at(reader, t->op, size - 20000, 20000, out, &got));
     expect_bytes(tarn_slice_of(out, got), tarn_slice_of(bytes.data + size - 20000, 20000));
-    expect_int(fake_s3_count(t, &f.fake, "GET", ""), 1);
+    expect_int(fake_server_count(t, &f.fake, "GET", ""), 1);
     for (int i = 0; i < 100; i++) {
         int64_t at = 4 + (int64_t)i * 20000;
         expect_ok(tarn_store_reader_read_at(reader, t->op, at, 20000, out, &got));
         expect_bytes(tarn_slice_of(out, got), tarn_slice_of(bytes.data + at, 20000));
     }
-    expect_int(fake_s3_count(t, &f.fake, "GET", ""), 2);
+    expect_int(fake_server_count(t, &f.fake, "GET", ""), 2);
     expect_ok(tarn_store_reader_read_at(reader, t->op, 5 << 20, 3 << 20, out, &got));
     expect_bytes(tarn_slice_of(out, got), tarn_slice_of(bytes.data + (5 << 20), 3 << 20));
-    expect_int(fake_s3_count(t, &f.fake, "GET", ""), 1);
+    expect_int(fake_server_count(t, &f.fake, "GET", ""), 1);
     tarn_store_reader_close(reader);
     s3_stop(&f);
 }
@@ -470,10 +470,10 @@ TARN_TEST(s3_move, one_that_was_cut_off_while_copying_is_begun_again)
     /* The old place counts: what it lost meanwhile doesn't come back in the new one. */
     expect_ok(tarn_store_put(f.store, t->op, "a.db/t/snapshot/snapshot-2", S("2")));
     expect_ok(tarn_store_finish_moves(f.store, t->op, true)); /* not one that has happened */
-    expect_contains(fake_s3_ask(t, &f.fake, "objects"), "some/wh/a.db/t/schema/schema-0");
+    expect_contains(fake_server_ask(t, &f.fake, "objects"), "some/wh/a.db/t/schema/schema-0");
     expect_ok(tarn_store_remove(f.store, t->op, "a.db/t/snapshot/snapshot-2"));
     expect_ok(tarn_store_move_folder(f.store, t->op, "a.db/t", "b.db/u"));
-    expect_str(fake_s3_ask(t, &f.fake, "objects"), moved);
+    expect_str(fake_server_ask(t, &f.fake, "objects"), moved);
     s3_stop(&f);
 }
 
@@ -486,11 +486,11 @@ TARN_TEST(s3_move, what_is_left_behind_does_not_undo_it)
           "[{\"do\": \"answer\", \"status\": 500, \"part\": \"/t/snapshot\", \"method\": "
           "\"DELETE\"}]");
     expect_ok(tarn_store_move_folder(f.store, t->op, "a.db/t", "b.db/u"));
-    expect_contains(fake_s3_ask(t, &f.fake, "objects"), "some/wh/a.db/t/snapshot/snapshot-1");
+    expect_contains(fake_server_ask(t, &f.fake, "objects"), "some/wh/a.db/t/snapshot/snapshot-1");
     expect_ok(tarn_store_finish_moves(f.store, t->op, true)); /* still not, but no error */
     rules(t, &f, "[]");
     expect_ok(tarn_store_finish_moves(f.store, t->op, true));
-    expect_str(fake_s3_ask(t, &f.fake, "objects"), moved);
+    expect_str(fake_server_ask(t, &f.fake, "objects"), moved);
     expect_ok(tarn_store_finish_moves(f.store, t->op, false));
     s3_stop(&f);
 }
@@ -507,7 +507,7 @@ TARN_TEST(s3_move, one_that_a_crash_cut_off_is_finished_at_the_start)
                   TARN_STORE_UNAVAILABLE, "500"); /* both places are whole */
     rules(t, &f, "[]");
     expect_ok(tarn_store_finish_moves(f.store, t->op, false));
-    expect_str(fake_s3_ask(t, &f.fake, "objects"), moved);
+    expect_str(fake_server_ask(t, &f.fake, "objects"), moved);
     s3_stop(&f);
 }
 
@@ -518,7 +518,7 @@ TARN_TEST(s3_probe, a_good_store_is_taken_and_nothing_left_there)
     struct s3_fixture f;
     s3_start(t, &f, "", "");
     expect_ok(tarn_store_probe(f.store, t->op));
-    expect_str(fake_s3_ask(t, &f.fake, "objects"), "{}");
+    expect_str(fake_server_ask(t, &f.fake, "objects"), "{}");
     s3_stop(&f);
 }
 
@@ -531,7 +531,7 @@ TARN_TEST(s3_probe, a_store_without_conditional_put_is_refused)
         struct tarn_status *s = tarn_store_probe(f.store, t->op);
         expect_contains(tarn_status_message(s), "two writers could replace each other's commits");
         expect_status(s, TARN_CONFIG_INVALID, "s3.conditional_put = single_writer");
-        expect_str(fake_s3_ask(t, &f.fake, "objects"), "{}");
+        expect_str(fake_server_ask(t, &f.fake, "objects"), "{}");
         s3_set(t, &f, "s3.conditional_put=single_writer");
         struct tarn_store *single = s3_open(&f, "s3://lake/some/wh");
         expect_ok(tarn_store_probe(single, t->op));

@@ -5,14 +5,14 @@
 #define TARN_TEST_S3_FIXTURE_H
 
 #include "conformance.h"
-#include "fake_s3.h"
+#include "fake_server.h"
 #include "store/s3.h"
 
 #define ACCESS "AKIDTEST"
 #define SECRET "secret/of+the=test"
 
 struct s3_fixture {
-    struct fake_s3 fake;
+    struct fake_server fake;
     struct tarn_conf *conf;
     struct tarn_store *store;
 };
@@ -38,14 +38,14 @@ static inline void s3_start(struct tarn_test *t, struct s3_fixture *f, const cha
     char *secret = tarn_arena_printf(t->arena, "%s/secret", tarn_test_dir(t));
     tarn_test_write_file(secret, tarn_slice_str(SECRET "\n"));
     *f = (struct s3_fixture){.conf = tarn_conf_new()};
-    fake_s3_start(
-        t, &f->fake,
+    fake_server_start(
+        t, &f->fake, "fake_s3.py",
         tarn_arena_printf(t->arena, "--access " ACCESS " --secret " SECRET " %s", arguments));
     s3_set(t, f,
            tarn_arena_printf(t->arena,
                              "s3.endpoint=http://127.0.0.1:%d s3.access_key=" ACCESS
                              " s3.secret_key_file=%s s3.part_size=5mb",
-                             f->fake.port, secret));
+                             f->fake.ports[0], secret));
     s3_set(t, f, settings);
     f->store = s3_open(f, "s3://lake/some/wh");
 }
@@ -54,7 +54,7 @@ static inline void s3_stop(struct s3_fixture *f)
 {
     tarn_store_unref(f->store);
     tarn_conf_free(f->conf);
-    fake_s3_stop(&f->fake);
+    fake_server_stop(&f->fake);
 }
 
 #endif

@@ -40,7 +40,7 @@ TARN_TEST(s3_many, reads_of_one_object_go_side_by_side)
     expect_ok(tarn_store_put(f.store, t->op, "f", bytes));
     expect_ok(tarn_store_reader_open(f.store, t->op, "f", &reader));
     expect_str(
-        fake_s3_ask(t, &f.fake, "rules [{\"do\": \"slow\", \"ms\": 400, \"method\": \"GET\"}]"),
+        fake_server_ask(t, &f.fake, "rules [{\"do\": \"slow\", \"ms\": 400, \"method\": \"GET\"}]"),
         "ok");
     int64_t begun = tarn_clock_mono_ms();
     for (int i = 0; i < READERS; i++) {
@@ -56,7 +56,7 @@ TARN_TEST(s3_many, reads_of_one_object_go_side_by_side)
     }
     int64_t took = tarn_clock_mono_ms() - begun;
     expect_true(took >= 400 && took < 400 * READERS * 3 / 4);
-    expect_int(fake_s3_count(t, &f.fake, "GET", "/f"),
+    expect_int(fake_server_count(t, &f.fake, "GET", "/f"),
                READERS + 1); /* and the one that opened it */
     tarn_store_reader_close(reader);
     s3_stop(&f);
@@ -71,9 +71,9 @@ TARN_TEST(s3_many, that_were_refused_together_come_back_at_random)
     expect_ok(tarn_store_put(f.store, t->op, "f", tarn_slice_str("x")));
     for (int i = 0; i < TRIES; i++) {
         TARN_OWN(tarn_buf_drop) struct tarn_buf got = {0};
-        expect_str(
-            fake_s3_ask(t, &f.fake, "rules [{\"do\": \"answer\", \"status\": 503, \"count\": 3}]"),
-            "ok");
+        expect_str(fake_server_ask(t, &f.fake,
+                                   "rules [{\"do\": \"answer\", \"status\": 503, \"count\": 3}]"),
+                   "ok");
         int64_t begun = tarn_clock_mono_ms();
         expect_ok(tarn_store_get(f.store, t->op, "f", &got));
         int64_t took = tarn_clock_mono_ms() - begun;
