@@ -5,7 +5,6 @@
 
 #include <stdio.h>
 
-#define OBJECTS_MAX ((size_t)8 << 20)       /* of one list; beyond it TOO_LARGE */
 #define WHOLE_SIZE_MAX ((int64_t)256 << 10) /* smaller objects are read when they are opened */
 #define PAGE_SIZE_MAX ((size_t)32 << 20)    /* of its JSON */
 
@@ -114,46 +113,25 @@ void tarn_hdfs__close_reader(void *self)
 
 /* ---- lists ---- */
 
-struct walk {
-    struct tarn_hdfs *hdfs;
-    struct tarn_op *op;
-    bool recursive;
-    struct tarn_object *objects; /* owned; keys in the op's arena. With the folders */
-    size_t count;
-    size_t capacity;
-};
-
-static void walk_fini(struct walk *walk)
-{
-    free(walk->objects);
-}
-
 /* What is asked for as a folder and is a file is listed as itself, without a name. */
-static struct tarn_status *visit(struct walk *walk, const char *prefix,
+static struct tarn_status *visit(struct tarn_walk *walk, const char *prefix,
                                  const struct tarn_hdfs_status *entry)
 {
-    char *key = prefix[0] == '\0' ? tarn_arena_str(walk->op->arena, entry->name)
-                                  : tarn_arena_printf(walk->op->arena, "%s/%.*s", prefix,
-                                                      TARN_SLICE_ARG(entry->name));
+    const char *key = tarn_store__walk_key(walk, prefix, entry->name);
     struct tarn_status *odd = tarn_store__key_check(key, false);
     tarn_status_free(odd);
     if (entry->name.size == 0 || odd != TARN_OK)
         return TARN_OK;
-    if (walk->count >= OBJECTS_MAX)
-        return tarn_status_new(TARN_TOO_LARGE, "folder '%s' holds more than %zu objects", prefix,
-                               OBJECTS_MAX);
-    TARN_GROW(walk->objects, walk->count, walk->capacity);
-    walk->objects[walk->count++] = (struct tarn_object){
-        .key = tarn_slice_str(key),
-        .size = entry->is_folder ? 0 : entry->size,
-        .mtime_ms = entry->is_folder ? 0 : entry->mtime_ms,
-        .is_folder = entry->is_folder,
-    };
-    return TARN_OK;
+    struct tarn_object object = {.key = tarn_slice_str(key),
+                                 .size = entry->size,
+                                 .mtime_ms = entry->mtime_ms,
+                                 .is_folder = entry->is_folder};
+    return tarn_store__walk_add(walk, prefix, &object);
 }
 
 /* *after: the last name of the page, where the next one begins; empty: there is none. */
-static struct tarn_status *walk_page(struct walk *walk, const char *prefix, struct tarn_buf *after)
+static struct tarn_status *walk_page(struct tarn_walk *walk, const char *prefix,
+                                     struct tarn_buf *after)
 {
     struct tarn_hdfs_page page;
     TARN_OWN(tarn_buf_drop) struct tarn_buf body = {0};
@@ -164,10 +142,10 @@ static struct tarn_status *walk_page(struct walk *walk, const char *prefix, stru
     }
     struct tarn_hdfs_request request = {.method = "GET",
                                         .op = "LISTSTATUS_BATCH",
-                                        .path = tarn_hdfs__path(walk->hdfs, walk->op, prefix),
+                                        .path = tarn_hdfs__path(walk->driver, walk->op, prefix),
                                         .query = tarn_buf_cstr(&query),
                                         .answer_max = PAGE_SIZE_MAX};
-    struct tarn_status *status = tarn_hdfs__ask(walk->hdfs, walk->op, &request, &body, NULL);
+    struct tarn_status *status = tarn_hdfs__ask(walk->driver, walk->op, &request, &body, NULL);
     enum tarn_reason reason = tarn_status_reason(status);
     if (reason == TARN_OBJECT_NOT_FOUND || reason == TARN_PATH_INVALID)
         tarn_status_drop(&status); /* nothing there, or a file on the way */
@@ -190,7 +168,7 @@ static struct tarn_status *walk_page(struct walk *walk, const char *prefix, stru
     return TARN_OK;
 }
 
-static struct tarn_status *walk_folder(struct walk *walk, const char *prefix)
+static struct tarn_status *list_folder(struct tarn_walk *walk, const char *prefix)
 {
     TARN_OWN(tarn_buf_drop) struct tarn_buf after = {0};
     do
@@ -199,50 +177,30 @@ static struct tarn_status *walk_folder(struct walk *walk, const char *prefix)
     return TARN_OK;
 }
 
-/* Folders found on the way stand in the list themselves, behind the place that is looked at. */
-static struct tarn_status *walk_from(struct walk *walk, const char *prefix)
-{
-    TARN_TRY(walk_folder(walk, prefix));
-    for (size_t i = 0; walk->recursive && i < walk->count; i++) {
-        if (walk->objects[i].is_folder) /* keys of the walk end with a NUL */
-            TARN_TRY(walk_folder(walk, (const char *)walk->objects[i].key.data));
-    }
-    return TARN_OK;
-}
-
 struct tarn_status *tarn_hdfs__list(void *self, struct tarn_op *op, const char *prefix,
                                     bool recursive, struct tarn_object **out, size_t *count)
 {
-    size_t n = 0;
-    TARN_OWN(walk_fini) struct walk walk = {.hdfs = self, .op = op, .recursive = recursive};
-    TARN_TRY(walk_from(&walk, prefix));
-    struct tarn_object *objects = tarn_arena_calloc(op->arena, walk.count + 1, sizeof *objects);
-    for (size_t i = 0; i < walk.count; i++) {
-        if (!recursive || !walk.objects[i].is_folder)
-            objects[n++] = walk.objects[i];
-    }
-    tarn_store__sort(objects, n);
-    *out = objects;
-    *count = n;
-    return TARN_OK;
+    TARN_OWN(tarn_store__walk_fini)
+    struct tarn_walk walk = {
+        .driver = self, .op = op, .recursive = recursive, .list_folder = list_folder};
+    return tarn_store__walk_list(&walk, prefix, out, count);
 }
 
-/* From below upwards; one that still holds something refuses to go. */
+/* HDFS refuses to delete one that still holds something. */
+static struct tarn_status *remove_if_empty(struct tarn_walk *walk, const char *folder)
+{
+    return tarn_hdfs__delete(walk->driver, walk->op,
+                             tarn_hdfs__path(walk->driver, walk->op, folder));
+}
+
 struct tarn_status *tarn_hdfs__prune(void *self, struct tarn_op *op, const char *key)
 {
     bool found;
     struct tarn_hdfs_status status;
-    TARN_OWN(walk_fini) struct walk walk = {.hdfs = self, .op = op, .recursive = true};
-    const char *path = tarn_hdfs__path(self, op, key);
-    TARN_TRY(tarn_hdfs__find(self, op, path, &found, &status));
+    TARN_OWN(tarn_store__walk_fini)
+    struct tarn_walk walk = {.driver = self, .op = op, .list_folder = list_folder};
+    TARN_TRY(tarn_hdfs__find(self, op, tarn_hdfs__path(self, op, key), &found, &status));
     if (!found || !status.is_folder)
         return TARN_OK;
-    TARN_TRY(walk_from(&walk, key));
-    tarn_store__sort(walk.objects, walk.count);
-    for (size_t i = walk.count; i > 0; i--) { /* what lies below a folder sorts after it */
-        if (walk.objects[i - 1].is_folder)
-            TARN_TRY(tarn_hdfs__delete(
-                self, op, tarn_hdfs__path(self, op, (const char *)walk.objects[i - 1].key.data)));
-    }
-    return key[0] == '\0' ? TARN_OK : tarn_hdfs__delete(self, op, path);
+    return tarn_store__walk_prune(&walk, key, remove_if_empty);
 }

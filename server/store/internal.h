@@ -47,4 +47,27 @@ TARN_MUST struct tarn_status *tarn_store__key_check(const char *key, bool may_be
 /* Sorts by key, bytewise. */
 void tarn_store__sort(struct tarn_object *objects, size_t count);
 
+/* --- walk.c: lists and prunes, for drivers whose folders are listed one by one --- */
+struct tarn_walk {
+    void *driver;
+    struct tarn_op *op;
+    bool recursive;
+    /* Adds what lies right in the folder; nothing where it isn't there. */
+    struct tarn_status *(*list_folder)(struct tarn_walk *walk, const char *folder);
+    struct tarn_object *objects; /* owned; keys in the op's arena. With the folders */
+    size_t count, capacity;
+};
+void tarn_store__walk_fini(struct tarn_walk *walk);
+/* In the op's arena, ending with a NUL. */
+const char *tarn_store__walk_key(struct tarn_walk *walk, const char *folder,
+                                 struct tarn_slice name);
+TARN_MUST struct tarn_status *tarn_store__walk_add(struct tarn_walk *walk, const char *folder,
+                                                   const struct tarn_object *object);
+TARN_MUST struct tarn_status *tarn_store__walk_list(struct tarn_walk *walk, const char *folder,
+                                                    struct tarn_object **out, size_t *count);
+/* From below upwards; a folder that still holds something stays. */
+TARN_MUST struct tarn_status *tarn_store__walk_prune(
+    struct tarn_walk *walk, const char *folder,
+    struct tarn_status *(*remove_if_empty)(struct tarn_walk *walk, const char *folder));
+
 #endif
