@@ -12,6 +12,7 @@ struct tarn_commit_message__shape tarn_commit_message__shape(int32_t version)
         .file_fields = version >= 13 ? 21 : 20,
         .index_fields = version >= 11 ? 7 : 6,
         .global_fields = version >= 12 ? 6 : 5,
+        .has_check = version >= 14,
     };
 }
 
@@ -72,6 +73,15 @@ static bool take_bool(struct decoder *d, bool *out)
     if (!take_bytes(d, 1, &b))
         return false;
     *out = b.data[0] != 0;
+    return true;
+}
+
+static bool take_long(struct decoder *d, int64_t *out)
+{
+    int32_t high, low;
+    if (!take_int(d, &high) || !take_int(d, &low))
+        return false;
+    *out = (int64_t)((uint64_t)(uint32_t)high << 32 | (uint32_t)low);
     return true;
 }
 
@@ -479,6 +489,15 @@ static bool take_indexes(struct decoder *d, const char *list, enum tarn_entry_ki
     return true;
 }
 
+static bool take_check(struct decoder *d, struct tarn_commit_message *m)
+{
+    d->list = "the snapshot to check from";
+    d->element = 0;
+    d->field = "its id";
+    return !d->shape.has_check || (take_bool(d, &m->has_check_snapshot) &&
+                                   (!m->has_check_snapshot || take_long(d, &m->check_snapshot)));
+}
+
 static bool take_message(struct decoder *d, struct tarn_commit_message *m)
 {
     if (!take_sized(d, &m->partition) || m->partition.size < TARN_ROW_EMPTY_SIZE ||
@@ -496,7 +515,8 @@ static bool take_message(struct decoder *d, struct tarn_commit_message *m)
            take_indexes(d, "new index files of compaction", TARN_ENTRY_ADD,
                         &m->compact_new_indexes) &&
            take_indexes(d, "deleted index files of compaction", TARN_ENTRY_DELETE,
-                        &m->compact_deleted_indexes);
+                        &m->compact_deleted_indexes) &&
+           take_check(d, m);
 }
 
 struct tarn_status *tarn_commit_message_decode(struct tarn_slice bytes, int32_t version,

@@ -4,7 +4,7 @@
  * Shape    one message is about one partition and bucket: files added, deleted and written as changelog
  *          by the writer, the same of a compaction, and the index files of both. The version of the
  *          serializer travels beside the bytes, which don't say it: 10 (Paimon 1.3), 11 (1.4), 12 (2.0),
- *          13 (2.1).
+ *          13 (2.1), 14 (pypaimon 2.1).
  * Memory   what a decoded message points at lies in the arena given to decode.
  * Bounds   every count and length is held against the bytes that are left before anything is made of it.
  * Errors   COMMIT_MESSAGE_INVALID names the list, the element and the field, or the version it can't read
@@ -18,7 +18,7 @@
 #include "format/manifest.h"
 
 #define TARN_COMMIT_MESSAGE_VERSION_MIN 10
-#define TARN_COMMIT_MESSAGE_VERSION_MAX 13
+#define TARN_COMMIT_MESSAGE_VERSION_MAX 14
 
 struct tarn_commit_files {
     struct tarn_data_file *files;
@@ -38,6 +38,8 @@ struct tarn_commit_message {
     struct tarn_commit_indexes new_indexes, deleted_indexes;
     struct tarn_commit_files compact_before, compact_after, compact_changelog;
     struct tarn_commit_indexes compact_new_indexes, compact_deleted_indexes;
+    bool has_check_snapshot; /* rows that it names by id must not have changed after this one */
+    int64_t check_snapshot;
 };
 
 /* Borrows `bytes` for the call. Bytes behind the message are an error. */

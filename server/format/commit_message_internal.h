@@ -46,6 +46,7 @@ extern const char *const tarn_commit_message__index_fields[TARN_CM_INDEX_FIELDS]
 
 struct tarn_commit_message__shape { /* how many fields the rows of a version have */
     size_t file_fields, index_fields, global_fields;
+    bool has_check; /* a snapshot id at the end */
 };
 struct tarn_commit_message__shape tarn_commit_message__shape(int32_t version);
 TARN_MUST struct tarn_status *tarn_commit_message__check_version(int32_t version);

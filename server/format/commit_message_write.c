@@ -279,5 +279,13 @@ struct tarn_status *tarn_commit_message_encode(const struct tarn_commit_message 
     TARN_TRY(add_files(out, &m->compact_after, &shape));
     TARN_TRY(add_files(out, &m->compact_changelog, &shape));
     TARN_TRY(add_indexes(out, &m->compact_new_indexes, &shape));
-    return add_indexes(out, &m->compact_deleted_indexes, &shape);
+    TARN_TRY(add_indexes(out, &m->compact_deleted_indexes, &shape));
+    if (!shape.has_check)
+        return TARN_OK;
+    tarn_buf_add_byte(out, m->has_check_snapshot);
+    if (m->has_check_snapshot) {
+        add_int(out, (int32_t)(m->check_snapshot >> 32));
+        add_int(out, (int32_t)m->check_snapshot);
+    }
+    return TARN_OK;
 }

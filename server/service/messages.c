@@ -102,6 +102,11 @@ struct tarn_status *tarn_service__take_messages(struct tarn_op *op,
                                                            request->message_version, op->arena, &m);
         if (s != TARN_OK)
             return tarn_status_wrap(s, "message %zu", i);
+        if (m.has_check_snapshot)
+            return tarn_status_new(TARN_UNSUPPORTED_FEATURE,
+                                   "message %zu changes rows by their ids, as of snapshot %" PRId64
+                                   ": that is not checked by this version",
+                                   i, m.check_snapshot);
         add_message(&m, view->options.bucket, &append, &compact);
         if (append.count + compact.count > TARN_COMMIT_ENTRIES_MAX)
             break; /* the caller says so */

@@ -93,6 +93,27 @@ def from_messages(shape):
         all_see(table, shape, states[-1], "after java's compaction, committed by the daemon")
 
 
+def from_python(shape):
+    """Version 14, which ends with a snapshot to check from."""
+    table, out = "m.py_" + shape.name, lab.path("messages.txt")
+    tarn.tarn("table", "create", table, *shape.create_words())
+    commits = [c for c in shape.commits if all(kind == "+I" for kind, _ in c)][:2]
+    for n, commit in enumerate(commits):
+        python.ask("prepare", table, lab.write("w.jsonl", shape.lines(commit)), out)
+        with open(out, encoding="ascii") as file:
+            lines = file.read().split()
+        equal(lines[0], "14", "the version of pypaimon's messages")
+        answer = send(table, lines, "job", n)
+        again = send(table, lines, "job", n)
+        equal((again.snapshot_id, again.repeated_commit), (answer.snapshot_id, True), "sent again")
+    rows = tarn.scan(table, types=shape.types)
+    check(sum(rows.values()) > 0, "rows")
+    for name, got in (("java", java.rows(table, types=shape.types)), ("pypaimon", python.rows(table, types=shape.types))):
+        same_rows(got, rows, name)
+    if not shape.pk:
+        equal(sum(rows.values()), sum(len(c) for c in commits), "rows")
+
+
 def an_older_state_is_refused():
     table = "m.pk_seq"
     shape = next(s for s in shapes() if s.name == "pk_seq")
@@ -189,6 +210,9 @@ for s in shapes():
     if s.name in SHAPES:
         with lab.case(s.name):
             from_messages(s)
+for s in shapes():
+    if s.name in ("ap_bucket", "ap_part", "pk_part4"):
+        lab.run(f"{s.name} by pypaimon", from_python, s)
 lab.run("row ids are the library's", row_ids)
 lab.run("sequence numbers are the library's", sequences)
 with lab.case("an older state is refused"):

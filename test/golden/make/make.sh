@@ -66,6 +66,7 @@ messages() { # CLASS_PATH
   "$JAVA" -Dfile.encoding=UTF-8 -cp "$work/messages:$1" GoldenMetadata "$golden/commit_message"
 }
 messages "$(java_cp)"
+"$PY" "$here/golden_messages.py" "$golden/commit_message"
 for v in 1.3.1 1.4.2; do
   mvn -q -B dependency:get -Dartifact="org.apache.paimon:paimon-bundle:$v" -Dtransitive=false
   messages "$HOME/.m2/repository/org/apache/paimon/paimon-bundle/$v/paimon-bundle-$v.jar:$(java_cp | cut -d: -f2-)"

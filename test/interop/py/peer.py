@@ -2,6 +2,7 @@
 
   create DB.TABLE SCHEMA.json              a schema as Paimon writes it
   write  DB.TABLE ROWS.jsonl               one commit
+  prepare DB.TABLE ROWS.jsonl OUT          as write, but not committed: the messages' version, and each serialized, in base64, a line of OUT each
   dump   DB.TABLE OUT.jsonl ENGINE [k=v]   what the reader returns; ENGINE: python or native; k=v: table options
   file   SCHEMA.json ROWS.jsonl OUT        the rows as OUT.parquet or OUT.arrow (IPC stream) or OUT.feather (IPC file)
   columns FILE                             names of a Parquet file's columns, and its row count
@@ -25,6 +26,7 @@ import pyarrow.parquet  # noqa: E402
 import compare_tables as ct  # noqa: E402
 from paimon_py import catalog, table  # noqa: E402
 from pypaimon import Schema  # noqa: E402
+from pypaimon.write import commit_message_serializer as serializer  # noqa: E402
 from pypaimon.schema.data_types import DataField, PyarrowFieldParser  # noqa: E402
 
 T = pa.types
@@ -88,6 +90,19 @@ def write(name, path):
     return 0
 
 
+def prepare(name, path, out):
+    t = table(name, "python")
+    w = t.new_batch_write_builder().new_write()
+    w.write_arrow(rows_as_arrow(PyarrowFieldParser.from_paimon_schema(t.fields), path))
+    messages = w.prepare_commit()
+    with open(out, "w", encoding="ascii") as f:
+        f.write(f"{serializer.VERSION}\n")
+        for m in messages:
+            f.write(base64.b64encode(serializer.serialize_commit_message(m, t.partition_keys_fields)).decode() + "\n")
+    w.close()
+    return len(messages)
+
+
 def dump(name, out, engine, *sets):
     side = ct.load(name, os.environ["PAIMON_CATALOG_OPTIONS"], dict(kv.split("=", 1) for kv in sets), engine, None, None, "")
     with open(out, "w", encoding="utf-8") as f:
@@ -119,7 +134,7 @@ os.dup2(2, 1)  # nobody else's words among the answers
 for line in sys.stdin:
     word, *rest = line.split()
     try:
-        done = {"create": create, "write": write, "dump": dump, "file": file, "columns": columns}[word](*rest)
+        done = {"create": create, "write": write, "prepare": prepare, "dump": dump, "file": file, "columns": columns}[word](*rest)
         print("ok", done, file=answers)
     except Exception as e:  # told to the one who asked
         traceback.print_exc()

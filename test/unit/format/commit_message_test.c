@@ -263,12 +263,12 @@ TARN_TEST(commit_message, absent_and_empty_differ)
 
 TARN_TEST(commit_message, other_versions_are_refused_with_those_known)
 {
-    static const int versions[] = {-1, 0, 9, 14, INT32_MAX};
+    static const int versions[] = {-1, 0, 9, 15, INT32_MAX};
     struct tarn_commit_message m;
     for (size_t i = 0; i < TARN_COUNT_OF(versions); i++)
         expect_status(
             tarn_commit_message_decode(golden(t, "small", 12, ""), versions[i], t->arena, &m),
-            TARN_COMMIT_MESSAGE_INVALID, "10 to 13");
+            TARN_COMMIT_MESSAGE_INVALID, "10 to 14");
 }
 
 /* A version that isn't the bytes' own shows in nearly all messages. */
@@ -279,6 +279,34 @@ TARN_TEST(commit_message, the_wrong_version_shows)
                   TARN_COMMIT_MESSAGE_INVALID, "");
     expect_status(tarn_commit_message_decode(golden(t, "full", 10, ""), 13, t->arena, &m),
                   TARN_COMMIT_MESSAGE_INVALID, "");
+}
+
+/* Made by pypaimon 2.1.0: two files of a partitioned table with a key, each as its writer prepared it. */
+TARN_TEST(commit_message, version_14_ends_with_a_snapshot_to_check_from)
+{
+    static const char *const made[] = {"py_plain", "py_check"};
+    for (size_t i = 0; i < TARN_COUNT_OF(made); i++) {
+        TARN_OWN(tarn_buf_drop) struct tarn_buf bytes = {0};
+        struct tarn_slice theirs = golden(t, made[i], 14, "");
+        struct tarn_commit_message m = decode(t, theirs, 14), less;
+        expect_int(m.has_check_snapshot, i == 1);
+        expect_int(m.check_snapshot, i == 1 ? 5000000007 : 0);
+        expect_int(m.bucket, 0);
+        expect_int(m.new_files.count, 1);
+        expect_int(m.new_files.files[0].row_count, 3);
+        expect_int(m.new_files.files[0].source, TARN_SOURCE_APPEND);
+        expect_ok(tarn_commit_message_encode(&m, 14, &bytes));
+        expect_ok(tarn_commit_message_decode(tarn_buf_slice(&bytes), 14, t->arena, &less));
+        expect_int(less.check_snapshot, m.check_snapshot);
+        expect_slice(less.new_files.files[0].name,
+                     tarn_arena_str(t->arena, m.new_files.files[0].name));
+        expect_status(tarn_commit_message_decode(theirs, 13, t->arena, &m),
+                      TARN_COMMIT_MESSAGE_INVALID, i == 1 ? "9 bytes follow" : "1 bytes follow");
+        for (size_t size = 0; size < theirs.size; size++)
+            expect_status(
+                tarn_commit_message_decode(tarn_slice_of(theirs.data, size), 14, t->arena, &m),
+                TARN_COMMIT_MESSAGE_INVALID, "damaged");
+    }
 }
 
 TARN_TEST(commit_message, every_end_is_too_early)
