@@ -130,7 +130,8 @@ static struct tarn_status *is_followed(struct tarn_op *op, const struct tarn_put
 
 /* Is what it names still there? Not where the folder was made again: then it isn't this table's any more. Nor where it had landed
  * and others rolled it back: with its manifests went its data files. */
-static struct tarn_status *has_manifests(struct tarn_op *op, const struct tarn_put *put, bool *out)
+struct tarn_status *tarn_table__has_manifests(struct tarn_op *op, const struct tarn_put *put,
+                                              bool *out)
 {
     struct tarn_snapshot snapshot;
     TARN_TRY(tarn_snapshot_decode(put->json, op->arena, &snapshot));
@@ -179,13 +180,13 @@ static struct tarn_status *look_back(struct tarn_op *op, struct tarn_put *put)
     if (put->ground_id != 0)
         TARN_TRY(tarn_table__check_ground(op, table, put->ground_id, put->ground_json, &stands));
     if (stands) /* so it does, unless it was rolled back itself, and put again */
-        TARN_TRY(has_manifests(op, put, &stands));
+        TARN_TRY(tarn_table__has_manifests(op, put, &stands));
     if (stands)
         return TARN_OK;
     TARN_TRY(tarn_table__find_neighbours(op, table, put->id, &below, &above));
     if (below == 0 &&
         above == 0) /* the only one: what it stood on has expired, or there never was any */
-        TARN_TRY(has_manifests(op, put, &stands));
+        TARN_TRY(tarn_table__has_manifests(op, put, &stands));
     if (stands)
         return TARN_OK;
     TARN_TRY(read_back(op, put, &found, &ours));
@@ -217,7 +218,7 @@ static struct tarn_status *look_before(struct tarn_op *op, struct tarn_put *put,
     if (found)
         return TARN_OK;
     TARN_TRY(tarn_table__find_neighbours(op, put->table, put->id, &below, &above));
-    TARN_TRY(has_manifests(op, put, &whole));
+    TARN_TRY(tarn_table__has_manifests(op, put, &whole));
     *over = above != 0 || !whole;
     if (above != 0)
         return judge_past(op, put, above);
@@ -318,7 +319,7 @@ void tarn_table__keep_open(struct tarn_group *group)
             tarn_arena_copy(group->op.arena, r->commit->user), r->commit->identifier, r->content};
     }
     table->attempt = (struct tarn_attempt){true, group};
-    tarn_table__late_keep(table, &group->put, true);
+    tarn_table__late_keep(table, &group->put, TARN_LATE_OPEN);
     for (size_t i = 0; i < group->open_count; i++)
         tarn_table__answer(table, group->members[i],
                            unknown_status(group, group->members[i]->request), 0, false);

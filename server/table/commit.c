@@ -58,7 +58,7 @@ static void give_way(struct tarn_group *group)
 {
     struct tarn_table *table = group->table;
     if (group->put.unknown)
-        tarn_table__late_keep(table, &group->put, false);
+        tarn_table__late_keep(table, &group->put, TARN_LATE_ALWAYS);
     tarn_table__unprepare(group);
     struct tarn_status *s = tarn_table__refresh(&group->op, table);
     if (s != TARN_OK) { /* the next use looks again, and tells */
@@ -169,6 +169,8 @@ static void land(struct pipeline *p)
     p->held_count = 0;
     tarn_table__wait(flown, &flown->put_done);
     if (was_made(flown)) { /* I1: visible from here on */
+        if (flown->put.unknown)
+            tarn_table__late_keep(p->table, &flown->put, TARN_LATE_IF_UNDONE);
         tarn_table__advance(flown);
         p->landed = flown;
         if (p->writing !=

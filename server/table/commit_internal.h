@@ -150,12 +150,21 @@ void tarn_table__keep_open(struct tarn_group *consumed);
 /* Is the identity of the attempt that is kept open? content 0: of any. */
 bool tarn_table__is_open(const struct tarn_table *table, const struct tarn_identity *who);
 
+/* Is what it names still there? */
+TARN_MUST struct tarn_status *tarn_table__has_manifests(struct tarn_op *op,
+                                                        const struct tarn_put *put, bool *out);
 /* What lies at N, if it is this put's and nobody stands on it, is removed: taken_back. */
 TARN_MUST struct tarn_status *tarn_table__take_back(struct tarn_op *op, struct tarn_put *put);
 
 /* --- late.c --- */
-/* A put of it may still be under way. It isn't part of history; open: it may become that, upon its ground. */
-void tarn_table__late_keep(struct tarn_table *table, const struct tarn_put *put, bool open);
+/* A put of it may still be under way. Where it is found, it is no part of history: */
+enum tarn_lateness {
+    TARN_LATE_ALWAYS,
+    TARN_LATE_IF_UNDONE, /* it landed: late, if it was rolled back since */
+    TARN_LATE_OPEN       /* likewise, until it is settled */
+};
+void tarn_table__late_keep(struct tarn_table *table, const struct tarn_put *put,
+                           enum tarn_lateness lateness);
 /* The open one isn't any more. */
 void tarn_table__late_settle(struct tarn_table *table, bool landed);
 

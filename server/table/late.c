@@ -1,13 +1,10 @@
 #include "table/commit_internal.h"
 
 /*
- * Puts that may come late: of an attempt whose outcome isn't known, or that was settled and is no part of history. As long as another
- * snapshot has slot N it can't land. Where others roll back below N it can: above a gap, or upon what isn't its ground. So the table
- * remembers it for a while: it is no snapshot to any reader here, and each look takes it back, unless another writer already stands on
- * it (I3).
- *
- *   keep_open -> open: late where its ground is gone -> settled: landed -> forgotten
- *                                                               else   -> late, wherever it lands -> forgotten after LATE_KEPT_MS
+ * Puts that may come late: of an attempt whose outcome isn't known, or wasn't for a moment. As long as slot N is filled they can't land.
+ * Where others roll back below it they can: above a gap, upon what isn't its ground, or upon its ground without what it names. So the
+ * table remembers it for a while: it is no snapshot to any reader here, and each look takes it back, unless another writer already
+ * stands on it (I3).
  */
 
 #define LATE_KEPT_MS 900000 /* no call of a store lasts longer */
@@ -16,7 +13,7 @@ struct tarn_late {
     struct tarn_late *next;
     struct tarn_arena *arena;
     struct tarn_put put; /* what is needed to know it, in the arena */
-    bool open;
+    enum tarn_lateness lateness;
     int64_t until_ms;
 };
 
@@ -26,20 +23,27 @@ static void late_free(struct tarn_late *late)
     free(late);
 }
 
-void tarn_table__late_keep(struct tarn_table *table, const struct tarn_put *put, bool open)
+static struct tarn_put keep_put(struct tarn_arena *arena, const struct tarn_put *put)
+{
+    struct tarn_put kept = {.table = put->table,
+                            .id = put->id,
+                            .json = tarn_arena_copy(arena, put->json),
+                            .ground_id = put->ground_id,
+                            .ground_json = tarn_arena_copy(arena, put->ground_json),
+                            .time_ms = put->time_ms};
+    if (put->base_of_next.data != NULL)
+        kept.base_of_next = tarn_arena_copy(arena, put->base_of_next);
+    return kept;
+}
+
+void tarn_table__late_keep(struct tarn_table *table, const struct tarn_put *put,
+                           enum tarn_lateness lateness)
 {
     struct tarn_late *late = tarn_calloc(1, sizeof *late);
     late->arena = tarn_arena_new();
-    late->open = open;
-    late->put = (struct tarn_put){.table = table,
-                                  .id = put->id,
-                                  .json = tarn_arena_copy(late->arena, put->json),
-                                  .ground_id = put->ground_id,
-                                  .ground_json = tarn_arena_copy(late->arena, put->ground_json),
-                                  .time_ms = put->time_ms};
-    if (put->base_of_next.data != NULL)
-        late->put.base_of_next = tarn_arena_copy(late->arena, put->base_of_next);
-    late->until_ms = open ? INT64_MAX : tarn_clock_mono_ms() + LATE_KEPT_MS;
+    late->put = keep_put(late->arena, put);
+    late->lateness = lateness;
+    late->until_ms = lateness == TARN_LATE_OPEN ? INT64_MAX : tarn_clock_mono_ms() + LATE_KEPT_MS;
     pthread_mutex_lock(&table->lock);
     late->next = table->late;
     table->late = late;
@@ -50,42 +54,45 @@ void tarn_table__late_settle(struct tarn_table *table, bool landed)
 {
     pthread_mutex_lock(&table->lock);
     for (struct tarn_late *late = table->late; late != NULL; late = late->next)
-        if (late->open) {
-            late->open = false;
-            late->until_ms = landed ? INT64_MIN : tarn_clock_mono_ms() + LATE_KEPT_MS;
+        if (late->lateness == TARN_LATE_OPEN) {
+            late->lateness = landed ? TARN_LATE_IF_UNDONE : TARN_LATE_ALWAYS;
+            late->until_ms = tarn_clock_mono_ms() + LATE_KEPT_MS;
         }
     pthread_mutex_unlock(&table->lock);
 }
 
-/* Under the lock. */
-static const struct tarn_late *find(const struct tarn_table *table, int64_t id,
-                                    struct tarn_slice json)
+/* Was it undone by a roll-back? That leaves snapshots below, or takes away what it names; an expiry of its ground doesn't. */
+static struct tarn_status *is_undone(struct tarn_op *op, struct tarn_put *put, bool *out)
 {
-    const struct tarn_late *late = table->late;
-    while (late != NULL && (late->until_ms == INT64_MIN || late->put.id != id ||
-                            !tarn_slice_equal(late->put.json, json)))
-        late = late->next;
-    return late;
+    bool stands = true;
+    int64_t below = 0, above;
+    TARN_TRY(tarn_table__has_manifests(op, put, &stands));
+    *out = !stands;
+    if (!stands || put->ground_id == 0)
+        return TARN_OK;
+    TARN_TRY(tarn_table__check_ground(op, put->table, put->ground_id, put->ground_json, &stands));
+    if (!stands)
+        TARN_TRY(tarn_table__find_neighbours(op, put->table, put->id, &below, &above));
+    *out = below != 0;
+    return TARN_OK;
 }
 
 struct tarn_status *tarn_table__is_late(struct tarn_op *op, struct tarn_table *table, int64_t id,
                                         struct tarn_slice json, bool *out)
 {
-    int64_t ground_id = 0;
-    struct tarn_slice ground = {0};
+    struct tarn_put put;
+    bool ask = false;
+    *out = false;
     pthread_mutex_lock(&table->lock);
-    const struct tarn_late *late = find(table, id, json);
-    *out = late != NULL && !late->open;
-    if (late != NULL && late->open) {
-        ground_id = late->put.ground_id;
-        ground = tarn_arena_copy(op->arena, late->put.ground_json);
+    for (const struct tarn_late *late = table->late; late != NULL && !*out; late = late->next) {
+        if (late->put.id != id || !tarn_slice_equal(late->put.json, json))
+            continue;
+        *out = late->lateness == TARN_LATE_ALWAYS;
+        ask = !*out;
+        put = keep_put(op->arena, &late->put); /* the list may change meanwhile */
     }
     pthread_mutex_unlock(&table->lock);
-    if (ground_id == 0)
-        return TARN_OK;
-    TARN_TRY(tarn_table__check_ground(op, table, ground_id, ground, out));
-    *out = !*out;
-    return TARN_OK;
+    return ask ? is_undone(op, &put, out) : TARN_OK;
 }
 
 static void forget(struct tarn_table *table, int64_t before_ms)

@@ -247,7 +247,7 @@ static void check_refused(struct request *r, struct call *c)
             broken("request %d is told %s and nothing else, and has landed", r->number,
                    tarn_reason_name(c->reason));
     }
-    if (is_final_refusal(c->reason))
+    if (is_final_refusal(c->reason) && r->running == 0) /* it speaks of this call alone */
         r->settled_seq = TARN_MAX(r->settled_seq, c->begin);
 }
 

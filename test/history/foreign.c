@@ -167,7 +167,7 @@ void foreign_commit(void)
         if (!created)
             continue;
         sim_sleep_ms(sim_between(SIM_WORK, 0, 30));
-        if (sim_chance(SIM_WORK, 900) || world->plan.lying_lists)
+        if (sim_chance(SIM_WORK, 900) || world->plan.lies)
             put_hint("snapshot/LATEST", id);
         return;
     }

@@ -143,7 +143,7 @@ struct plan { /* what a run is made of; drawn from the seed */
     uint64_t seed;
     int clients, users, operations, watchers;
     bool remote;
-    bool faults, kills, foreign, rewrites /* roll-back, expiry */, pauses, lose_state, lying_lists;
+    bool faults, kills, foreign, rewrites /* roll-back, expiry */, pauses, lose_state, lies;
     bool overwrites;
     int64_t foreign_check_ms;
     int latency_ms;

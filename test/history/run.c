@@ -90,7 +90,7 @@ static void draw_plan(struct plan *p, uint64_t seed, enum mutation mutation)
     p->foreign_check_ms = sim_chance(SIM_WORK, 500) ? 0 : sim_between(SIM_WORK, 1, 3000);
     p->latency_ms = sim_chance(SIM_WORK, 500) ? 5 : 60;
     p->group_commit = groups[sim_between(SIM_WORK, 0, 4)];
-    p->lying_lists = p->faults && seed % 4 == 3;
+    p->lies = p->faults && seed % 4 == 3;
 }
 
 static void note_plan(const struct plan *p)
@@ -99,8 +99,8 @@ static void note_plan(const struct plan *p)
          ": %d clients x %d, %d users, %d watchers%s%s%s%s%s%s%s%s%s, foreign_check %" PRId64
          " ms, group-commit %s, latency %d",
          p->seed, p->clients, p->operations, p->users, p->watchers, p->remote ? ", remote" : "",
-         p->faults ? ", faults" : "", p->lying_lists ? ", lying lists" : "",
-         p->kills ? ", kills" : "", p->foreign ? ", foreign" : "", p->rewrites ? ", rewrites" : "",
+         p->faults ? ", faults" : "", p->lies ? ", lies" : "", p->kills ? ", kills" : "",
+         p->foreign ? ", foreign" : "", p->rewrites ? ", rewrites" : "",
          p->pauses ? ", pauses" : "", p->lose_state ? ", lost state" : "",
          p->overwrites ? ", overwrites" : "", p->foreign_check_ms, p->group_commit, p->latency_ms);
 }
@@ -138,6 +138,23 @@ static void *run_foreign(void *arg)
     return NULL;
 }
 
+/* What is there isn't found for a while. Of snapshots nobody could tell that from a roll-back (docs/faults.md). */
+static void draw_flips(void)
+{
+    static const char *const keys[] = {"manifest/", "snapshot/LATEST", "snapshot/EARLIEST"};
+    size_t count =
+        world->plan.lose_state ? 1 : TARN_COUNT_OF(keys); /* then hints are all there is */
+    for (size_t i = 0; i < count; i++)
+        if (sim_chance(SIM_WORK, 300))
+            tarn_store_faulty_add(
+                world->faulty,
+                &(struct tarn_fault_rule){.call = "get",
+                                          .key_part = keys[i],
+                                          .skip_count = (int)sim_between(SIM_WORK, 0, 10),
+                                          .hit_count = (int)sim_between(SIM_WORK, 1, 3),
+                                          .fault = TARN_FAULT_NOT_FOUND});
+}
+
 void draw_faults(void)
 {
     if (!world->plan.faults || world->calm || sim_chance(SIM_WORK, 300)) {
@@ -156,7 +173,7 @@ void draw_faults(void)
                 (int)sim_between(SIM_WORK, 1, sim_chance(SIM_WORK, 300) ? 150 : 30);
     if (sim_chance(SIM_WORK, 100))
         faults.per_mille[TARN_FAULT_THROTTLE] = 1;
-    for (size_t i = 0; world->plan.lying_lists && i < TARN_COUNT_OF(lists); i++)
+    for (size_t i = 0; world->plan.lies && i < TARN_COUNT_OF(lists); i++)
         if (sim_chance(SIM_WORK, 500))
             faults.per_mille[lists[i]] = (int)sim_between(SIM_WORK, 1, 300);
     faults.stale_calls = 100;
@@ -170,6 +187,8 @@ void draw_faults(void)
          faults.per_mille[TARN_FAULT_DENIED], faults.per_mille[TARN_FAULT_UNAVAILABLE],
          faults.per_mille[TARN_FAULT_THROTTLE]);
     tarn_store_faulty_plan(world->faulty, &faults);
+    if (world->plan.lies)
+        draw_flips();
 }
 
 /* The folder that the next life starts with. */

@@ -442,6 +442,45 @@ TARN_TEST(used_id, taken_by_a_put_that_comes_late_is_given_back)
         late_put(t, i & 1, i & 2, i & 4);
 }
 
+/* ... and not where its ground has expired: it is the only one that is left. */
+TARN_TEST(used_id, whose_ground_has_expired_stays)
+{
+    for (int settled = 0; settled < 2; settled++) {
+        TARN_OWN(fixture_fini) struct fixture f = {.t = t};
+        struct crowd c = {.f = &f};
+        lose_the_put_of_3(&f, &c, true);
+        if (settled)
+            expect_int(fate_of(&f, 3).append_snapshot_id, 3);
+        others_expire(&f, 3);
+        expect_str(fixture_files(&f, NONE, NULL), "a b d");
+        expect_int(fate_of(&f, 3).append_snapshot_id, 3);
+        expect_int(append(&f, 4, "e"), 4);
+        expect_str(fixture_files(&f, NONE, NULL), "a b d e");
+        folder_check(&f);
+    }
+}
+
+/* Seed 200044: it had landed and was told; one more put of it comes when all is rolled back. */
+TARN_TEST(used_id, of_what_landed_and_was_rolled_back_is_free_again)
+{
+    for (int to = 1; to <= 2; to++) {
+        TARN_OWN(fixture_fini) struct fixture f;
+        fixture_init(&f, t);
+        append(&f, 1, "a");
+        append(&f, 2, "b");
+        rule(&f, "put_if_absent", "snapshot-3", TARN_FAULT_UNKNOWN, 0, 1);
+        expect_int(append(&f, 3, "c"), 3);
+        struct tarn_slice late = folder_get(&f, "snapshot/snapshot-3");
+        others_roll_back(&f, to);
+        expect_str(fixture_files(&f, NONE, NULL), to == 1 ? "a" : "a b");
+        folder_put(&f, "snapshot/snapshot-3", late);
+        expect_str(fixture_files(&f, NONE, NULL), to == 1 ? "a" : "a b");
+        expect_false(folder_has(&f, "snapshot/snapshot-3"));
+        expect_int(append(&f, 4, "e"), to + 1);
+        folder_check(&f);
+    }
+}
+
 /* Seeds 200997, 1308: a put that came late lies above a gap until it is taken back. It is no history, however the folder is looked at. */
 TARN_TEST(used_id, above_a_gap_is_no_history)
 {
