@@ -23,6 +23,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "base/map.h"
+#include "base/fields.h"
 #include "base/json.h"
 #include "base/zip.h"
 #include "base/digest.h"

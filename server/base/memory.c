@@ -89,25 +89,14 @@ void tarn_buf_clear(struct tarn_buf *buf)
     buf->size = 0;
 }
 
-void tarn_buf_reserve(struct tarn_buf *buf, size_t more)
+void tarn_buf_grow(struct tarn_buf *buf, size_t more)
 {
     size_t need;
     if (__builtin_add_overflow(buf->size, more, &need) || need > SIZE_MAX / 2)
         die("out of memory: a buffer's size overflows\n");
-    if (need <= buf->capacity)
-        return;
     size_t capacity = TARN_MAX(need, buf->capacity * 2);
     buf->capacity = TARN_MAX(capacity, (size_t)64);
     buf->data = tarn_realloc(buf->data, buf->capacity);
-}
-
-void tarn_buf_add(struct tarn_buf *buf, const void *data, size_t size)
-{
-    if (size == 0)
-        return;
-    tarn_buf_reserve(buf, size);
-    memcpy(buf->data + buf->size, data, size);
-    buf->size += size;
 }
 
 void tarn_buf_add_slice(struct tarn_buf *buf, struct tarn_slice s)
@@ -118,12 +107,6 @@ void tarn_buf_add_slice(struct tarn_buf *buf, struct tarn_slice s)
 void tarn_buf_add_str(struct tarn_buf *buf, const char *text)
 {
     tarn_buf_add(buf, text, strlen(text));
-}
-
-void tarn_buf_add_byte(struct tarn_buf *buf, uint8_t byte)
-{
-    tarn_buf_reserve(buf, 1);
-    buf->data[buf->size++] = byte;
 }
 
 void tarn_buf_add_zeros(struct tarn_buf *buf, size_t count)

@@ -38,13 +38,29 @@ struct tarn_buf {
     size_t capacity;
 };
 
-void tarn_buf_drop(struct tarn_buf *buf);  /* frees; leaves an empty one */
-void tarn_buf_clear(struct tarn_buf *buf); /* size 0, keeps the memory */
-void tarn_buf_reserve(struct tarn_buf *buf, size_t more);
-void tarn_buf_add(struct tarn_buf *buf, const void *data, size_t size);
+void tarn_buf_drop(struct tarn_buf *buf);              /* frees; leaves an empty one */
+void tarn_buf_clear(struct tarn_buf *buf);             /* size 0, keeps the memory */
+void tarn_buf_grow(struct tarn_buf *buf, size_t more); /* as reserve, where there isn't room */
+static inline void tarn_buf_reserve(struct tarn_buf *buf, size_t more)
+{
+    if (more > buf->capacity - buf->size)
+        tarn_buf_grow(buf, more);
+}
+static inline void tarn_buf_add(struct tarn_buf *buf, const void *data, size_t size)
+{
+    if (size == 0)
+        return;
+    tarn_buf_reserve(buf, size);
+    memcpy(buf->data + buf->size, data, size);
+    buf->size += size;
+}
 void tarn_buf_add_slice(struct tarn_buf *buf, struct tarn_slice s);
 void tarn_buf_add_str(struct tarn_buf *buf, const char *text);
-void tarn_buf_add_byte(struct tarn_buf *buf, uint8_t byte);
+static inline void tarn_buf_add_byte(struct tarn_buf *buf, uint8_t byte)
+{
+    tarn_buf_reserve(buf, 1);
+    buf->data[buf->size++] = byte;
+}
 void tarn_buf_add_zeros(struct tarn_buf *buf, size_t count);
 void tarn_buf_printf(struct tarn_buf *buf, const char *format, ...) TARN_PRINTF(2, 3);
 void tarn_buf_vprintf(struct tarn_buf *buf, const char *format, va_list args) TARN_PRINTF(2, 0);

@@ -171,6 +171,8 @@ void tarn_manifest_identity(const struct tarn_manifest_entry *entry, struct tarn
  * with_stats false leaves key_stats and value_stats empty. Versioned; unknown versions are refused. */
 void tarn_manifest_entry_pack(const struct tarn_manifest_entry *entry, bool with_stats,
                               struct tarn_buf *out);
+/* Statistics alone: behind an entry that was packed without, they make it one with them. Appends. */
+void tarn_manifest_stats_pack(const struct tarn_data_file *file, struct tarn_buf *out);
 TARN_MUST struct tarn_status *tarn_manifest_entry_unpack(struct tarn_slice bytes,
                                                          struct tarn_arena *arena,
                                                          struct tarn_manifest_entry *out);
@@ -179,5 +181,16 @@ TARN_MUST struct tarn_status *tarn_manifest_entry_unpack(struct tarn_slice bytes
 TARN_MUST struct tarn_status *tarn_manifest_entry_view(struct tarn_slice bytes,
                                                        struct tarn_arena *arena,
                                                        struct tarn_manifest_entry *out);
+/* The file gets the statistics that are packed alone. */
+TARN_MUST struct tarn_status *tarn_manifest_stats_view(struct tarn_slice bytes,
+                                                       struct tarn_arena *arena,
+                                                       struct tarn_data_file *file);
+/* What a packed entry, or packed statistics, hold as fields of message DataFile (proto/tarn/v1/table.proto): both together are
+ * the message. stats: empty where the entry has none. */
+TARN_MUST struct tarn_status *tarn_manifest_entry_fields(struct tarn_slice bytes,
+                                                         struct tarn_slice *fields,
+                                                         struct tarn_slice *stats);
+TARN_MUST struct tarn_status *tarn_manifest_stats_fields(struct tarn_slice bytes,
+                                                         struct tarn_slice *stats);
 
 #endif

@@ -9,8 +9,9 @@
 static struct tarn_status *take_request(const Tarn__V1__PlanRequest *q,
                                         struct tarn_plan_request *out)
 {
-    *out =
-        (struct tarn_plan_request){.where = tarn_slice_str(q->where), .with_stats = q->with_stats};
+    *out = (struct tarn_plan_request){.where = tarn_slice_str(q->where),
+                                      .with_stats = q->with_stats && !q->summary_only,
+                                      .as_bytes = true};
     TARN_TRY(tarn_rpc__version(q->version, &out->version));
     if (q->pin_ms < 0)
         return tarn_status_new(TARN_INVALID_ARGUMENT, "pin_ms is negative");
@@ -57,13 +58,16 @@ static Tarn__V1__PlanSummary *put_summary(struct tarn_op *op, const struct tarn_
 
 struct writing {
     struct tarn_call *call;
-    struct tarn_buf message, split;
+    struct tarn_buf message;
+    struct tarn_buf head; /* of the splits of one bucket */
+    struct tarn_slice partition;
+    int32_t bucket;
 };
 
 static void writing_fini(struct writing *w)
 {
     tarn_buf_drop(&w->message);
-    tarn_buf_drop(&w->split);
+    tarn_buf_drop(&w->head);
 }
 
 static struct tarn_status *send(struct writing *w)
@@ -77,16 +81,32 @@ static struct tarn_status *send(struct writing *w)
     return tarn_call_write(w->call, message);
 }
 
-static struct tarn_status *write_split(struct writing *w, struct tarn_plan_stream *stream,
-                                       const struct tarn_split *split, bool with_stats)
+/* The splits of a bucket come one after the other. */
+static struct tarn_status *begin_bucket(struct writing *w, struct tarn_plan_stream *stream,
+                                        const struct tarn_split *split)
 {
-    const struct tarn_plan *head = tarn_plan_stream_head(stream);
     struct tarn_slice path;
     TARN_TRY(tarn_plan_stream_path(stream, split->partition, split->bucket, &path));
-    tarn_buf_clear(&w->split);
-    tarn_rpc__add_split(&w->split, split, path, head->snapshot.id, with_stats);
-    tarn_rpc__add_bytes_field(&w->message, SPLITS_FIELD, tarn_buf_slice(&w->split));
-    return w->message.size >= MESSAGE_SIZE ? send(w) : TARN_OK;
+    tarn_rpc__split_head(split, path, tarn_plan_stream_head(stream)->snapshot.id, &w->head);
+    w->partition = split->partition;
+    w->bucket = split->bucket;
+    return TARN_OK;
+}
+
+static struct tarn_status *write_batch(struct writing *w, struct tarn_plan_stream *stream,
+                                       const struct tarn_plan_batch *batch)
+{
+    const struct tarn_plan_bytes *files = batch->bytes;
+    for (size_t i = 0; i < batch->split_count; i++) {
+        const struct tarn_split *split = &batch->splits[i];
+        if (i == 0 || split->bucket != w->bucket || split->partition.data != w->partition.data)
+            TARN_TRY(begin_bucket(w, stream, split));
+        tarn_rpc__add_split(&w->message, SPLITS_FIELD, tarn_buf_slice(&w->head), split, files);
+        files += split->file_count + split->before_count;
+        if (w->message.size >= MESSAGE_SIZE)
+            TARN_TRY(send(w));
+    }
+    return TARN_OK;
 }
 
 /* The last message has the summary. */
@@ -113,8 +133,8 @@ static struct tarn_status *plan(struct tarn_op *op, struct tarn_service *service
                                      &stream));
     do {
         TARN_TRY(tarn_plan_stream_next(stream, &batch));
-        for (size_t i = 0; i < batch.split_count && !q->summary_only; i++)
-            TARN_TRY(write_split(&w, stream, &batch.splits[i], q->with_stats));
+        if (!q->summary_only)
+            TARN_TRY(write_batch(&w, stream, &batch));
     } while (batch.file_count > 0);
     return write_summary(op, &w, stream);
 }

@@ -7,11 +7,13 @@
 
 /* --- messages, built in the op's arena (data_file.c, table.c) --- */
 Tarn__V1__DataFile *tarn_rpc__put_file(struct tarn_op *op, const struct tarn_data_file *file);
-/* A DataFile as its bytes, without the message in between: plans have many (file_bytes.c). Appends. */
-void tarn_rpc__add_file(struct tarn_buf *out, const struct tarn_data_file *file, bool with_stats);
-/* One Split, likewise. */
-void tarn_rpc__add_split(struct tarn_buf *out, const struct tarn_split *split,
-                         struct tarn_slice path, int64_t snapshot_id, bool with_stats);
+/* Plans have a million splits: these are written without the message in between (file_bytes.c). What all of a bucket
+ * have in common, in `out` … */
+void tarn_rpc__split_head(const struct tarn_split *split, struct tarn_slice path,
+                          int64_t snapshot_id, struct tarn_buf *out);
+/* … and one of them, as a field, with its files, then those of before. Appends. */
+void tarn_rpc__add_split(struct tarn_buf *out, uint32_t field, struct tarn_slice head,
+                         const struct tarn_split *split, const struct tarn_plan_bytes *files);
 /* A field of bytes: its key, its size, the bytes. */
 void tarn_rpc__add_bytes_field(struct tarn_buf *out, uint32_t field, struct tarn_slice bytes);
 struct tarn_data_file tarn_rpc__take_file(struct tarn_op *op, const Tarn__V1__DataFile *in);

@@ -13,6 +13,7 @@ struct tarn_state_view {
 };
 
 #define READ_AHEAD_SIZE ((size_t)1 << 20)
+#define STEPS_MAX 8 /* cost about what a seek does */
 
 struct tarn_state_iterator {
     struct tarn_state *state; /* borrowed: it outlives its iterators */
@@ -212,6 +213,43 @@ bool tarn_state_iterator_next(struct tarn_state_iterator *it, struct tarn_slice 
     *key = tarn_slice_of(data, size);
     data = rocksdb_iter_value(it->it, &size);
     *value = tarn_slice_of(data, size);
+    return true;
+}
+
+static struct tarn_slice key_of(const struct tarn_state_iterator *it)
+{
+    size_t size = 0;
+    const char *data = rocksdb_iter_key(it->it, &size);
+    return tarn_slice_of(data, size);
+}
+
+bool tarn_state_iterator_find(struct tarn_state_iterator *it, struct tarn_slice key,
+                              struct tarn_slice *value)
+{
+    int order = rocksdb_iter_valid(it->it) ? tarn_slice_compare(key_of(it), key) : 1;
+    for (int steps = 0; order < 0 && steps < STEPS_MAX; steps++) {
+        read_count++;
+        rocksdb_iter_next(it->it);
+        order = rocksdb_iter_valid(it->it) ? tarn_slice_compare(key_of(it), key) : -1;
+        if (order > 0) { /* between two neighbours */
+            it->on_next = true;
+            return false;
+        }
+        if (!rocksdb_iter_valid(it->it))
+            break;
+    }
+    if (order != 0) {
+        read_count++;
+        rocksdb_iter_seek(it->it, chars(key), key.size);
+        if (!rocksdb_iter_valid(it->it) || tarn_slice_compare(key_of(it), key) != 0) {
+            it->on_next = true;
+            return false;
+        }
+    }
+    size_t size = 0;
+    const char *data = rocksdb_iter_value(it->it, &size);
+    *value = tarn_slice_of(data, size);
+    it->on_next = false;
     return true;
 }
 

@@ -59,6 +59,10 @@ struct tarn_state_iterator *tarn_state_iterator_new(struct tarn_state *state,
                                                     struct tarn_slice prefix);
 /* Moves to the first key >= `key` (the next call of next yields it). */
 void tarn_state_iterator_seek(struct tarn_state_iterator *it, struct tarn_slice key);
+/* Moves to `key`, by a few steps where it lies shortly ahead, else by a seek; false: it isn't there. For many keys in
+ * order. */
+bool tarn_state_iterator_find(struct tarn_state_iterator *it, struct tarn_slice key,
+                              struct tarn_slice *value);
 bool tarn_state_iterator_next(struct tarn_state_iterator *it, struct tarn_slice *key,
                               struct tarn_slice *value); /* borrowed until the next step */
 TARN_MUST struct tarn_status *tarn_state_iterator_error(struct tarn_state_iterator *it);

@@ -97,31 +97,51 @@ struct tarn_status *tarn_table_bucket_picture(struct tarn_op *op, struct tarn_ta
     return TARN_OK;
 }
 
+/* One moment of LIVE and STATS, whose keys are the same ones. */
+static struct tarn_status *list_with_stats(struct tarn_table *table, struct tarn_slice prefix,
+                                           struct tarn_arena *arena, struct tarn_bucket_files *out)
+{
+    struct tarn_state *state = table->env->state;
+    TARN_OWN(tarn_buf_drop) struct tarn_buf to = {0};
+    TARN_OWN(tarn_free_drop) struct tarn_manifest_entry *files = NULL;
+    TARN_OWN(tarn_state_view_drop) struct tarn_state_view *view = tarn_state_view_new(state);
+    size_t n = 0, capacity = 0;
+    tarn_buf_add_slice(&to, prefix);
+    tarn_buf_add_byte(&to, 0xff);
+    struct tarn_state_range range = {prefix, tarn_buf_slice(&to), view, false};
+    TARN_OWN(tarn_state_iterator_drop)
+    struct tarn_state_iterator *lives = tarn_state_iterator_open(state, TARN_FAMILY_LIVE, &range);
+    TARN_OWN(tarn_state_iterator_drop)
+    struct tarn_state_iterator *all_stats =
+        tarn_state_iterator_open(state, TARN_FAMILY_STATS, &range);
+    struct tarn_slice key, value, stats;
+    while (tarn_state_iterator_next(lives, &key, &value)) {
+        struct tarn_live live;
+        if (!tarn_state_iterator_find(all_stats, key, &stats))
+            return tarn_table__damaged_value(value);
+        TARN_GROW(files, n, capacity);
+        TARN_TRY(tarn_table__live_decode(value, arena, &live));
+        TARN_TRY(tarn_manifest_stats_view(tarn_arena_copy(arena, stats), arena, &live.entry.file));
+        files[n++] = live.entry;
+    }
+    TARN_TRY(tarn_state_iterator_error(lives));
+    TARN_TRY(tarn_state_iterator_error(all_stats));
+    out->total_buckets = n > 0 ? files[0].total_buckets : 0;
+    out->files = tarn_arena_calloc(arena, n + 1, sizeof *out->files);
+    out->file_count = n;
+    if (n > 0)
+        memcpy(out->files, files, n * sizeof *files);
+    return TARN_OK;
+}
+
 struct tarn_status *tarn_table_bucket(struct tarn_op *op, struct tarn_table *table,
                                       struct tarn_slice partition, int32_t bucket,
                                       struct tarn_bucket_files *out)
 {
     TARN_TRY(tarn_table__check_here(table));
     TARN_OWN(tarn_buf_drop) struct tarn_buf prefix = {0};
-    TARN_OWN(tarn_free_drop) struct tarn_manifest_entry *files = NULL;
-    size_t n = 0, capacity = 0;
     tarn_table__bucket_prefix(table->uuid, partition, &bucket, &prefix);
-    TARN_OWN(tarn_state_iterator_drop)
-    struct tarn_state_iterator *it =
-        tarn_state_iterator_new(table->env->state, TARN_FAMILY_STATS, tarn_buf_slice(&prefix));
-    struct tarn_slice key, value;
-    while (tarn_state_iterator_next(it, &key, &value)) {
-        TARN_GROW(files, n, capacity);
-        TARN_TRY(tarn_manifest_entry_view(tarn_arena_copy(op->arena, value), op->arena, &files[n]));
-        n++;
-    }
-    TARN_TRY(tarn_state_iterator_error(it));
     out->partition = partition;
     out->bucket = bucket;
-    out->total_buckets = n > 0 ? files[0].total_buckets : 0;
-    out->files = tarn_arena_calloc(op->arena, n + 1, sizeof *out->files);
-    out->file_count = n;
-    if (n > 0)
-        memcpy(out->files, files, n * sizeof *files);
-    return TARN_OK;
+    return list_with_stats(table, tarn_buf_slice(&prefix), op->arena, out);
 }

@@ -49,12 +49,14 @@ void tarn_plan__work_drop(struct tarn_bucket_work **work)
     *work = NULL;
 }
 
-void tarn_plan__ref_add(struct tarn_bucket_work *work, const struct tarn_manifest_entry *entry,
-                        struct tarn_slice packed, int64_t added_by, bool has_stats)
+struct tarn_ref *tarn_plan__ref_add(struct tarn_bucket_work *work,
+                                    const struct tarn_manifest_entry *entry,
+                                    struct tarn_slice packed, int64_t added_by)
 {
     const struct tarn_data_file *f = &entry->file;
     TARN_GROW(work->refs, work->count, work->capacity);
-    work->refs[work->count++] = (struct tarn_ref){
+    struct tarn_ref *ref = &work->refs[work->count++];
+    *ref = (struct tarn_ref){
         .packed = packed.data,
         .packed_size = (uint32_t)packed.size,
         .min_key_at = (uint32_t)(f->min_key.data - packed.data),
@@ -63,7 +65,6 @@ void tarn_plan__ref_add(struct tarn_bucket_work *work, const struct tarn_manifes
         .max_key_size = (uint32_t)f->max_key.size,
         .name_at = (uint32_t)(f->name.data - packed.data),
         .name_size = (uint16_t)f->name.size,
-        .has_stats = has_stats,
         .has_deletes = f->delete_row_count != TARN_FILE_NONE && f->delete_row_count > 0,
         .level = f->level,
         .order = (uint32_t)work->count - 1,
@@ -72,7 +73,9 @@ void tarn_plan__ref_add(struct tarn_bucket_work *work, const struct tarn_manifes
         .size = f->size,
         .row_count = f->row_count,
         .min_sequence = f->min_sequence,
+        .may_match = true,
     };
+    return ref;
 }
 
 /* --- one file --- */
@@ -99,15 +102,18 @@ static struct tarn_status *passes_bare(struct tarn_planner *p,
     return TARN_OK;
 }
 
+/* Where rows merge, value statistics rule out whole sections only (prune.c): what they say is kept. */
 static struct tarn_status *passes_stats(struct tarn_planner *p,
-                                        const struct tarn_manifest_entry *entry, bool *out)
+                                        const struct tarn_manifest_entry *entry, bool *out,
+                                        bool *may_match)
 {
     enum tarn_verdict verdict = TARN_VERDICT_PASSES;
-    if (p->request.changes != TARN_CHANGES_DIFF)
-        TARN_TRY(tarn_plan__stats_verdict(p, &entry->file, p->is_append, &verdict));
-    *out = verdict == TARN_VERDICT_PASSES;
-    p->plan.pruned_by_key += verdict == TARN_VERDICT_KEY;
-    p->plan.pruned_by_stats += verdict == TARN_VERDICT_STATS;
+    if (p->has_where && p->request.changes != TARN_CHANGES_DIFF)
+        TARN_TRY(tarn_plan__stats_verdict(p, &entry->file, &verdict));
+    *may_match = verdict == TARN_VERDICT_PASSES;
+    *out = *may_match || (verdict == TARN_VERDICT_STATS && !p->is_append);
+    p->plan.pruned_by_key += !*out && verdict == TARN_VERDICT_KEY;
+    p->plan.pruned_by_stats += !*out && verdict == TARN_VERDICT_STATS;
     return TARN_OK;
 }
 
@@ -116,72 +122,55 @@ static struct tarn_status *consider_full(struct tarn_planner *p, struct tarn_buc
                                          struct tarn_slice packed, int64_t added_by, bool is_before)
 {
     struct tarn_manifest_entry entry;
-    bool passes;
+    bool passes, may_match;
     p->plan.files_seen++;
     tarn_plan__scratch_reset(p);
     TARN_TRY(tarn_manifest_entry_view(packed, p->scratch, &entry));
     TARN_TRY(passes_bare(p, &entry, &passes));
-    if (passes && p->has_where)
-        TARN_TRY(passes_stats(p, &entry, &passes));
+    if (passes)
+        TARN_TRY(passes_stats(p, &entry, &passes, &may_match));
     if (!passes)
         return TARN_OK;
-    tarn_plan__ref_add(work, &entry, packed, added_by, true);
-    work->refs[work->count - 1].is_before = is_before;
+    struct tarn_ref *ref = tarn_plan__ref_add(work, &entry, packed, added_by);
+    ref->has_stats = true;
+    ref->is_before = is_before;
+    ref->may_match = may_match;
     return TARN_OK;
 }
 
 /* --- live files --- */
 
-/* STATS beside the pages of a bucket. It stands behind entry `next` - 1 of page `page`. */
+/* STATS beside the pages of a bucket, where the filter wants them. */
 struct stats_walk {
     struct tarn_state_iterator *it; /* NULL: not opened yet */
-    const struct tarn_page_set *set;
-    size_t page, next;
-    bool standing;
+    struct tarn_buf key;
 };
-
-#define LATE_STATS_FILES 50000 /* more in a bucket: some 30 MB of statistics */
-#define STEP_MAX 8             /* so many entries are sooner stepped over than sought */
-
-static struct tarn_status *stats_of(struct tarn_planner *p, struct stats_walk *w, size_t page,
-                                    size_t i, struct tarn_slice packed, struct tarn_slice *out)
-{
-    const struct tarn_page_set *set = w->set;
-    struct tarn_slice key, value = {0};
-    if (w->it == NULL) {
-        struct tarn_state_range range = {set->pages[page].from, set->pages[set->count - 1].to,
-                                         set->view, p->request.with_stats};
-        w->it = tarn_state_iterator_open(p->table->env->state, TARN_FAMILY_STATS, &range);
-        w->page = page;
-        w->standing = true;
-    }
-    if (w->page + 1 == page && w->next == set->pages[w->page].content->count) {
-        w->page = page;
-        w->next = 0;
-    }
-    bool near = w->standing && w->page == page && i >= w->next && i - w->next <= STEP_MAX;
-    if (!near) {
-        TARN_OWN(tarn_buf_drop) struct tarn_buf live_key = {0};
-        struct tarn_manifest_entry entry; /* with its lists, which are part of its identity */
-        TARN_TRY(tarn_manifest_entry_view(packed, p->scratch, &entry));
-        tarn_table__live_key(p->table->uuid, &entry, &live_key);
-        tarn_state_iterator_seek(w->it, tarn_buf_slice(&live_key));
-        w->page = page;
-        w->next = i;
-        w->standing = true;
-    }
-    for (; w->next <= i; w->next++)
-        if (!tarn_state_iterator_next(w->it, &key, &value)) {
-            TARN_TRY(tarn_state_iterator_error(w->it));
-            return damaged(p);
-        }
-    *out = value;
-    return TARN_OK;
-}
 
 static void stats_walk_fini(struct stats_walk *w)
 {
     tarn_state_iterator_free(w->it);
+    tarn_buf_drop(&w->key);
+}
+
+/* The entry, which lies in page `page`, gets its statistics, which are there until the next step. */
+static struct tarn_status *add_stats(struct tarn_planner *p, const struct tarn_page_set *set,
+                                     size_t page, struct tarn_slice packed, struct stats_walk *w,
+                                     struct tarn_manifest_entry *entry)
+{
+    struct tarn_slice stats;
+    if (w->it == NULL) {
+        struct tarn_state_range range = {set->pages[page].from, set->pages[set->count - 1].to,
+                                         set->view, false};
+        w->it = tarn_state_iterator_open(p->table->env->state, TARN_FAMILY_STATS, &range);
+    }
+    TARN_TRY(tarn_manifest_entry_view(packed, p->scratch, entry)); /* its lists make its key */
+    tarn_buf_clear(&w->key);
+    tarn_table__live_key(p->table->uuid, entry, &w->key);
+    if (!tarn_state_iterator_find(w->it, tarn_buf_slice(&w->key), &stats)) {
+        TARN_TRY(tarn_state_iterator_error(w->it));
+        return damaged(p);
+    }
+    return tarn_manifest_stats_view(stats, p->scratch, &entry->file);
 }
 
 static bool same_file(const struct tarn_manifest_entry *a, const struct tarn_manifest_entry *b)
@@ -195,9 +184,8 @@ static struct tarn_status *consider_live(struct tarn_planner *p, struct tarn_buc
                                          struct tarn_slice packed, int64_t added_by,
                                          struct tarn_page_bounds *bounds)
 {
-    struct tarn_manifest_entry entry, full;
-    struct tarn_slice stats;
-    bool passes;
+    struct tarn_manifest_entry entry;
+    bool passes, may_match = true;
     tarn_plan__scratch_reset(p);
     TARN_TRY(tarn_manifest_entry_view(packed, NULL, &entry));
     if (bounds != NULL && !bounds->has_values)
@@ -205,23 +193,14 @@ static struct tarn_status *consider_live(struct tarn_planner *p, struct tarn_buc
     p->plan.files_seen++;
     TARN_TRY(passes_bare(p, &entry, &passes));
     bool bounding = bounds != NULL && bounds->has_values;
-    if (!p->needs_stats || work->late_stats || (!passes && !bounding)) {
-        if (passes)
-            tarn_plan__ref_add(work, &entry, packed, added_by, false);
-        return TARN_OK;
-    }
-    TARN_TRY(stats_of(p, walk, page, i, packed, &stats));
-    TARN_TRY(tarn_manifest_entry_view(stats, p->scratch, &full));
-    if (!same_file(&entry, &full))
-        return damaged(p);
+    if (bounding || (passes && p->has_where))
+        TARN_TRY(add_stats(p, &work->pages, page, packed, walk, &entry));
     if (bounding)
-        TARN_TRY(tarn_plan__page_bounds_add(p, bounds, &full.file, i == 0));
-    if (passes && p->has_where)
-        TARN_TRY(passes_stats(p, &full, &passes));
-    if (passes) { /* what the walk lends goes with its next step */
-        tarn_plan__ref_add(work, &full, stats, added_by, true);
-        work->refs[work->count - 1].packed = tarn_arena_copy(work->arena, stats).data;
-    }
+        TARN_TRY(tarn_plan__page_bounds_add(p, bounds, &entry.file, i == 0));
+    if (passes)
+        TARN_TRY(passes_stats(p, &entry, &passes, &may_match));
+    if (passes)
+        tarn_plan__ref_add(work, &entry, packed, added_by)->may_match = may_match;
     return TARN_OK;
 }
 
@@ -261,7 +240,7 @@ static struct tarn_status *gather_page(struct tarn_planner *p, struct tarn_bucke
 
 static struct tarn_status *gather_live(struct tarn_planner *p, struct tarn_bucket_work *work)
 {
-    TARN_OWN(stats_walk_fini) struct stats_walk walk = {.set = &work->pages};
+    TARN_OWN(stats_walk_fini) struct stats_walk walk = {0};
     for (size_t i = 0; i < work->pages.count; i++) {
         const struct tarn_page_ref *ref = &work->pages.pages[i];
         if ((i & 15) == 0)
@@ -303,12 +282,7 @@ static struct tarn_status *gather_removed(struct tarn_planner *p, struct tarn_bu
     return tarn_state_iterator_error(it);
 }
 
-/* --- statistics of many files, fetched when they are given out --- */
-
-void tarn_plan__late_stats_fini(struct tarn_late_stats *late)
-{
-    tarn_state_iterator_drop(&late->it);
-}
+/* --- statistics of the files of a batch --- */
 
 /* A file that was removed since it was gathered took its statistics along. */
 static struct tarn_status *find_among_removed(struct tarn_planner *p,
@@ -333,64 +307,67 @@ static struct tarn_status *find_among_removed(struct tarn_planner *p,
             return damaged(p);
         TARN_TRY(tarn_manifest_entry_view(packed, NULL, &removed));
         if (by == added_by && same_file(entry, &removed)) {
-            *out = tarn_arena_copy(arena, packed);
+            struct tarn_slice fields, stats;
+            TARN_TRY(tarn_manifest_entry_fields(packed, &fields, &stats));
+            const uint8_t *behind = fields.data + fields.size; /* where packed statistics lie */
+            *out = tarn_arena_copy(
+                arena, tarn_slice_of(behind, (size_t)(packed.data + packed.size - behind)));
             return TARN_OK;
         }
     }
     TARN_TRY(tarn_state_iterator_error(it));
-    return tarn_table__pages_check(p->table, p->epoch, p->plan.snapshot.id); /* it expired */
+    TARN_TRY(tarn_table__pages_check(p->table, p->epoch, p->plan.snapshot.id)); /* it expired? */
+    return damaged(p);
 }
 
-static struct tarn_status *begin_late_stats(struct tarn_planner *p, struct tarn_late_stats *late,
-                                            const struct tarn_bucket_work *work)
+static int by_key_order(const void *a, const void *b)
 {
-    TARN_OWN(tarn_buf_drop) struct tarn_buf from = {0};
+    const struct tarn_late_file *left = a, *right = b;
+    return (left->ref->order > right->ref->order) - (left->ref->order < right->ref->order);
+}
+
+/* Of files of one bucket. The walk is a short one: who reads slowly holds nothing in the state. */
+static struct tarn_status *bucket_stats(struct tarn_planner *p, struct tarn_late_file *files,
+                                        size_t count, struct tarn_arena *arena)
+{
+    const struct tarn_bucket_work *work = files->work;
+    TARN_OWN(tarn_buf_drop) struct tarn_buf key = {0};
     TARN_OWN(tarn_buf_drop) struct tarn_buf to = {0};
-    tarn_buf_add(&from, p->table->uuid, TARN_INDEX_UUID_SIZE);
-    tarn_buf_add_slice(&from, work->key);
+    tarn_buf_add(&key, p->table->uuid, TARN_INDEX_UUID_SIZE);
+    tarn_buf_add_slice(&key, work->key);
     tarn_table__range_end(p->table->uuid, work->key, &to);
-    struct tarn_state_range range = {.from = tarn_buf_slice(&from), .to = tarn_buf_slice(&to)};
-    tarn_plan__late_stats_fini(late);
-    late->it = tarn_state_iterator_open(p->table->env->state, TARN_FAMILY_STATS, &range);
-    late->work = work;
-    late->standing = false;
+    struct tarn_state_range range = {.from = tarn_buf_slice(&key), .to = tarn_buf_slice(&to)};
+    TARN_OWN(tarn_state_iterator_drop)
+    struct tarn_state_iterator *it =
+        tarn_state_iterator_open(p->table->env->state, TARN_FAMILY_STATS, &range);
+    qsort(files, count, sizeof *files, by_key_order);
+    for (size_t i = 0; i < count; i++) {
+        const struct tarn_ref *ref = files[i].ref;
+        struct tarn_manifest_entry entry;
+        struct tarn_slice packed = tarn_slice_of(ref->packed, ref->packed_size), stats;
+        tarn_plan__scratch_reset(p);
+        TARN_TRY(tarn_manifest_entry_view(packed, p->scratch, &entry));
+        tarn_buf_clear(&key);
+        tarn_table__live_key(p->table->uuid, &entry, &key);
+        if (tarn_state_iterator_find(it, tarn_buf_slice(&key), &stats)) {
+            files[i].stats = tarn_arena_copy(arena, stats);
+            continue;
+        }
+        TARN_TRY(tarn_state_iterator_error(it));
+        TARN_TRY(find_among_removed(p, work, &entry, ref->added_by, arena, &files[i].stats));
+    }
     return TARN_OK;
 }
 
-struct tarn_status *tarn_plan__late_stats(struct tarn_planner *p, struct tarn_late_stats *late,
-                                          const struct tarn_bucket_work *work,
-                                          const struct tarn_ref *ref, struct tarn_arena *arena,
-                                          struct tarn_slice *out)
+struct tarn_status *tarn_plan__late_stats(struct tarn_planner *p, struct tarn_late_file *files,
+                                          size_t count, struct tarn_arena *arena)
 {
-    TARN_OWN(tarn_buf_drop) struct tarn_buf wanted = {0};
-    struct tarn_manifest_entry entry;
-    struct tarn_slice key, value;
-    tarn_plan__scratch_reset(p);
-    TARN_TRY(
-        tarn_manifest_entry_view(tarn_slice_of(ref->packed, ref->packed_size), p->scratch, &entry));
-    tarn_table__live_key(p->table->uuid, &entry, &wanted);
-    if (late->it == NULL || late->work != work)
-        TARN_TRY(begin_late_stats(p, late, work));
-    for (int tries = late->standing ? 0 : STEP_MAX; tries <= STEP_MAX; tries++) {
-        if (tries == STEP_MAX) /* not among the next ones */
-            tarn_state_iterator_seek(late->it, tarn_buf_slice(&wanted));
-        late->standing = tarn_state_iterator_next(late->it, &key, &value);
-        if (!late->standing) {
-            TARN_TRY(tarn_state_iterator_error(late->it));
-            if (tries < STEP_MAX) {
-                tries = STEP_MAX - 1;
-                continue;
-            }
-            break;
-        }
-        if (tarn_slice_equal(key, tarn_buf_slice(&wanted))) {
-            *out = tarn_arena_copy(arena, value);
-            return TARN_OK;
-        }
+    for (size_t begin = 0, end; begin < count; begin = end) {
+        for (end = begin + 1; end < count && files[end].work == files[begin].work;)
+            end++;
+        TARN_TRY(bucket_stats(p, files + begin, end - begin, arena));
     }
-    *out = (struct tarn_slice){0};
-    TARN_TRY(find_among_removed(p, work, &entry, ref->added_by, arena, out));
-    return out->data != NULL ? TARN_OK : damaged(p);
+    return TARN_OK;
 }
 
 /* The first bucket above `after` that had files which were removed since the plan's snapshot. Appends its key. */
@@ -460,11 +437,7 @@ static struct tarn_status *find_indexed(struct tarn_planner *p, bool *found,
 static struct tarn_status *gather_indexed(struct tarn_planner *p, struct tarn_bucket_work *work)
 {
     TARN_TRY(tarn_table__pages_load(p->op, p->table, work->key, p->epoch, p->plan.snapshot.id,
-                                    p->needs_stats, tarn_plan__page_wanted, p, &work->pages));
-    int64_t files = 0;
-    for (size_t i = 0; i < work->pages.count; i++)
-        files += work->pages.pages[i].file_count;
-    work->late_stats = p->request.with_stats && !p->has_where && files > LATE_STATS_FILES;
+                                    p->has_where, tarn_plan__page_wanted, p, &work->pages));
     TARN_TRY(gather_live(p, work));
     return work->pages.is_past ? gather_removed(p, work) : TARN_OK;
 }

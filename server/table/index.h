@@ -13,7 +13,7 @@
 
 #define TARN_INDEX_UUID_SIZE                                                                       \
     (TARN_UUID_SIZE - 1)       /* every key begins with the table's uuid as text */
-#define TARN_INDEX_LAYOUT 2    /* of the keys and values; another one's index is built anew */
+#define TARN_INDEX_LAYOUT 3    /* of the keys and values; another one's index is built anew */
 #define TARN_TOUCHED_MAX 10000 /* buckets; then it is all of them */
 #define TARN_INDEX_BATCH_ENTRIES 20000 /* a larger delta is written in several batches */
 
@@ -36,7 +36,17 @@ void tarn_table__removed_from(const char *uuid, struct tarn_slice bucket_key, in
 /* uuid | snapshot | what: of CHANGES. */
 void tarn_table__change_prefix(const char *uuid, int64_t snapshot_id, enum tarn_change what,
                                struct tarn_buf *key);
+void tarn_table__change_key(const char *uuid, int64_t snapshot_id, enum tarn_change what,
+                            const struct tarn_manifest_entry *entry, struct tarn_buf *key);
+void tarn_table__removed_key(const char *uuid, const struct tarn_manifest_entry *entry,
+                             int64_t removed_by, int64_t added_by, struct tarn_buf *key);
+void tarn_table__name_key(const char *uuid, const struct tarn_manifest_entry *entry,
+                          struct tarn_buf *key);
+void tarn_table__snapshot_key(const char *uuid, int64_t id, struct tarn_buf *key);
 /* --- values: added_by | packed entry --- */
+void tarn_table__live_value(const struct tarn_manifest_entry *entry, int64_t added_by,
+                            struct tarn_buf *value);
+struct tarn_status *tarn_table__damaged_value(struct tarn_slice value);
 int32_t tarn_table__peek_total_buckets(struct tarn_slice value);
 bool tarn_table__split_value(struct tarn_slice value, int64_t *added_by, struct tarn_slice *packed);
 
@@ -64,9 +74,5 @@ TARN_MUST struct tarn_status *tarn_table__index_batch_write(struct tarn_index_ba
 /* Many entries that are live from the beginning, past the log (rebuild.c). */
 TARN_MUST struct tarn_status *tarn_table__index_load(
     struct tarn_table *table, const struct tarn_manifest_entry *const *entries, size_t count);
-void tarn_table__name_key(const char *uuid, const struct tarn_manifest_entry *entry,
-                          struct tarn_buf *key);
-void tarn_table__live_value(const struct tarn_manifest_entry *entry, int64_t added_by,
-                            struct tarn_buf *value);
 
 #endif

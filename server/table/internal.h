@@ -195,14 +195,6 @@ struct tarn_live {
 TARN_MUST struct tarn_status *tarn_table__live_decode(struct tarn_slice value,
                                                       struct tarn_arena *arena,
                                                       struct tarn_live *out);
-TARN_MUST struct tarn_status *tarn_table__live_find(struct tarn_table *table,
-                                                    const struct tarn_manifest_entry *entry,
-                                                    struct tarn_arena *arena, bool *found,
-                                                    struct tarn_live *out);
-TARN_MUST struct tarn_status *tarn_table__stats_find(struct tarn_table *table,
-                                                     const struct tarn_live *live,
-                                                     struct tarn_arena *arena,
-                                                     struct tarn_manifest_entry *out);
 /* Live entries below a prefix of LIVE keys. */
 TARN_MUST struct tarn_status *tarn_table__live_list(struct tarn_table *table,
                                                     struct tarn_slice prefix,

@@ -11,10 +11,13 @@
 struct batch { /* lists on the heap; their memory serves all batches of a plan */
     struct tarn_split *splits;
     size_t split_count, split_capacity;
-    size_t *first_files; /* of each split, in `files` */
-    struct tarn_plan_file *files;
+    size_t *first_files;          /* of each split, in `files` */
+    struct tarn_plan_file *files; /* as_bytes: NULL, and `bytes` instead */
+    struct tarn_plan_bytes *bytes;
     size_t file_count, file_capacity;
-    struct tarn_arena *arena; /* of lists in files; NULL: none yet */
+    struct tarn_late_file *late; /* whose statistics are still to be fetched */
+    size_t late_count, late_capacity;
+    struct tarn_arena *arena; /* of statistics and lists; NULL: none yet */
 };
 
 struct tarn_plan_cursor {
@@ -23,7 +26,6 @@ struct tarn_plan_cursor {
     struct tarn_bucket_work *spent; /* what the last batch borrows from, besides `work` */
     struct tarn_bucket_work *spare; /* its memory serves the next bucket */
     struct batch batch;             /* the last one */
-    struct tarn_late_stats late;    /* while one is filled */
     int64_t begun_ns;
 };
 
@@ -129,7 +131,7 @@ static void free_spent(struct tarn_plan_cursor *c)
     }
     if (c->batch.arena != NULL && tarn_arena_size(c->batch.arena) > BATCH_ARENA_SIZE)
         tarn_arena_drop(&c->batch.arena);
-    c->batch.file_count = c->batch.split_count = 0;
+    c->batch.file_count = c->batch.split_count = c->batch.late_count = 0;
 }
 
 void tarn_plan_cursor_free(struct tarn_plan_cursor *c)
@@ -137,12 +139,13 @@ void tarn_plan_cursor_free(struct tarn_plan_cursor *c)
     if (c == NULL)
         return;
     free_spent(c);
-    tarn_plan__late_stats_fini(&c->late);
     tarn_plan__work_free(c->spare);
     tarn_plan__work_free(c->work);
     free(c->batch.splits);
     free(c->batch.first_files);
     free(c->batch.files);
+    free(c->batch.bytes);
+    free(c->batch.late);
     tarn_arena_free(c->batch.arena);
     free(c->p.listed);
     tarn_arena_free(c->p.listed_arena);
@@ -161,28 +164,62 @@ void tarn_plan_cursor_drop(struct tarn_plan_cursor **cursor)
 
 /* --- batches --- */
 
-/* A file as the caller gets it: unpacked, its bytes those of the work on its bucket. */
+static void grow_files(struct batch *b, bool as_bytes)
+{
+    if (b->file_count < b->file_capacity)
+        return;
+    b->file_capacity = b->file_capacity == 0 ? TARN_PLAN_BATCH_FILES : b->file_capacity * 2;
+    if (as_bytes)
+        b->bytes = tarn_realloc(b->bytes, b->file_capacity * sizeof *b->bytes);
+    else
+        b->files = tarn_realloc(b->files, b->file_capacity * sizeof *b->files);
+}
+
+/* A file as the caller gets it; its bytes are those of the work on its bucket. */
 static struct tarn_status *put_file(struct tarn_plan_cursor *c, struct batch *b,
                                     const struct tarn_bucket_work *work, const struct tarn_ref *ref)
 {
-    TARN_GROW(b->files, b->file_count, b->file_capacity);
-    struct tarn_plan_file *file = &b->files[b->file_count];
+    const struct tarn_plan_request *request = &c->p.request;
     struct tarn_slice packed = tarn_slice_of(ref->packed, ref->packed_size);
-    if (c->p.request.with_stats && !ref->has_stats)
-        TARN_TRY(tarn_plan__late_stats(&c->p, &c->late, work, ref, b->arena, &packed));
-    TARN_TRY(tarn_manifest_entry_view(packed, b->arena, &file->entry));
-    file->entry.kind = TARN_ENTRY_ADD;
-    file->entry.partition = work->partition;
-    file->added_by = ref->added_by;
-    if (ref->has_stats && !c->p.request.with_stats) {
-        file->entry.file.key_stats = file->entry.file.value_stats = tarn_stats_empty();
-        file->entry.file.has_value_stats_columns = true;
-        file->entry.file.value_stats_columns = NULL;
-        file->entry.file.value_stats_column_count = 0;
+    grow_files(b, request->as_bytes);
+    if (request->with_stats && !ref->has_stats) {
+        TARN_GROW(b->late, b->late_count, b->late_capacity);
+        b->late[b->late_count++] = (struct tarn_late_file){work, ref, b->file_count, {0}};
+    }
+    if (request->as_bytes) {
+        struct tarn_plan_bytes *bytes = &b->bytes[b->file_count];
+        TARN_TRY(tarn_manifest_entry_fields(packed, &bytes->file, &bytes->stats));
+    } else {
+        struct tarn_plan_file *file = &b->files[b->file_count];
+        TARN_TRY(tarn_manifest_entry_view(packed, b->arena, &file->entry));
+        file->entry.kind = TARN_ENTRY_ADD;
+        file->entry.partition = work->partition;
+        file->added_by = ref->added_by;
+        if (ref->has_stats && !request->with_stats) {
+            struct tarn_data_file *f = &file->entry.file;
+            f->key_stats = f->value_stats = tarn_stats_empty();
+            f->has_value_stats_columns = true;
+            f->value_stats_columns = NULL;
+            f->value_stats_column_count = 0;
+        }
     }
     b->file_count++;
     c->p.plan.files_left++;
     c->p.plan.rows += ref->row_count;
+    return TARN_OK;
+}
+
+static struct tarn_status *put_late_stats(struct tarn_plan_cursor *c, struct batch *b)
+{
+    TARN_TRY(tarn_plan__late_stats(&c->p, b->late, b->late_count, b->arena));
+    for (size_t i = 0; i < b->late_count; i++) {
+        const struct tarn_late_file *late = &b->late[i];
+        if (c->p.request.as_bytes)
+            TARN_TRY(tarn_manifest_stats_fields(late->stats, &b->bytes[late->place].stats));
+        else
+            TARN_TRY(
+                tarn_manifest_stats_view(late->stats, b->arena, &b->files[late->place].entry.file));
+    }
     return TARN_OK;
 }
 
@@ -315,11 +352,11 @@ static void finish(struct tarn_plan_cursor *c)
 /* Pointers into a batch's lists are set once these no longer move. */
 static void settle(struct batch *b, struct tarn_plan_batch *out)
 {
-    for (size_t i = 0; i < b->split_count; i++) {
+    for (size_t i = 0; i < b->split_count && b->files != NULL; i++) {
         b->splits[i].files = b->files + b->first_files[i];
         b->splits[i].before_files = b->splits[i].files + b->splits[i].file_count;
     }
-    *out = (struct tarn_plan_batch){b->splits, b->split_count, b->files, b->file_count};
+    *out = (struct tarn_plan_batch){b->splits, b->split_count, b->files, b->bytes, b->file_count};
 }
 
 struct tarn_status *tarn_plan_cursor_next(struct tarn_plan_cursor *c, struct tarn_plan_batch *out)
@@ -345,7 +382,7 @@ struct tarn_status *tarn_plan_cursor_next(struct tarn_plan_cursor *c, struct tar
             c->spent = tarn_move(c->work);
         }
     }
-    tarn_plan__late_stats_fini(&c->late);
+    TARN_TRY(put_late_stats(c, b));
     if (c->p.ended && !was_ended)
         finish(c);
     settle(b, out);

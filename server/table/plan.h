@@ -14,15 +14,16 @@
 
 struct tarn_ref {
     const uint8_t *packed;
+    int64_t added_by, size, row_count, min_sequence;
     uint32_t packed_size;
     uint32_t min_key_at, min_key_size, max_key_at, max_key_size, name_at; /* from `packed` */
+    uint32_t order; /* in which it was met: of keys of the index, so of time */
+    int32_t level, total_buckets;
     uint16_t name_size;
     bool has_stats;   /* packed with statistics */
     bool has_deletes; /* some of its rows are deletes */
     bool is_before;   /* of a DIFF: of the beginning */
-    int32_t level, total_buckets;
-    uint32_t order; /* in which it was met: of keys of the index, so of time */
-    int64_t added_by, size, row_count, min_sequence;
+    bool may_match;   /* by its statistics */
 };
 
 struct tarn_bucket_work { /* one bucket on its way through a plan */
@@ -36,7 +37,6 @@ struct tarn_bucket_work { /* one bucket on its way through a plan */
     size_t next_split, next_ref; /* what has been given out */
     struct tarn_page_set pages;  /* keeps what refs point to */
     struct tarn_arena *arena;    /* … and this does the rest */
-    bool late_stats; /* too many to hold their statistics: these are fetched for each batch */
     struct tarn_bucket_work *next;
 };
 
@@ -53,7 +53,6 @@ struct tarn_planner {
     struct tarn_table *table;
     struct tarn_plan_request request;
     struct tarn_plan plan;
-    bool needs_stats; /* where or with_stats */
     int64_t epoch;
 
     struct tarn_predicate partition_where; /* what `where` says of partition columns alone */
@@ -106,10 +105,10 @@ TARN_MUST struct tarn_status *tarn_plan__key_passes(struct tarn_planner *p,
                                                     const struct tarn_manifest_entry *entry,
                                                     bool *out);
 enum tarn_verdict { TARN_VERDICT_PASSES, TARN_VERDICT_KEY, TARN_VERDICT_STATS };
-/* By statistics. values: value statistics too. */
+/* By statistics of keys, then of values. */
 TARN_MUST struct tarn_status *tarn_plan__stats_verdict(struct tarn_planner *p,
                                                        const struct tarn_data_file *file,
-                                                       bool values, enum tarn_verdict *out);
+                                                       enum tarn_verdict *out);
 /* What bounds all files of a page: to be widened by each, then kept. NULL where it would be of no use. */
 struct tarn_page_bounds *tarn_plan__page_bounds_new(struct tarn_planner *p, bool has_values);
 TARN_MUST struct tarn_status *tarn_plan__page_bounds_add(struct tarn_planner *p,
@@ -126,19 +125,19 @@ struct tarn_bucket_work *tarn_plan__work_new(struct tarn_bucket_work *spare);
 void tarn_plan__work_free(struct tarn_bucket_work *work);
 void tarn_plan__work_drop(struct tarn_bucket_work **work);
 /* A ref to a packed entry; its view comes along. */
-void tarn_plan__ref_add(struct tarn_bucket_work *work, const struct tarn_manifest_entry *entry,
-                        struct tarn_slice packed, int64_t added_by, bool has_stats);
-/* Statistics of files that were gathered without: a walk that lives as long as one batch is filled. */
-struct tarn_late_stats {
-    struct tarn_state_iterator *it; /* NULL: not begun */
+struct tarn_ref *tarn_plan__ref_add(struct tarn_bucket_work *work,
+                                    const struct tarn_manifest_entry *entry,
+                                    struct tarn_slice packed, int64_t added_by);
+/* Statistics of files that were gathered without, for those of one batch: in order of keys they cost a step each. */
+struct tarn_late_file {
     const struct tarn_bucket_work *work;
-    bool standing;
+    const struct tarn_ref *ref;
+    size_t place;            /* the caller's */
+    struct tarn_slice stats; /* packed; in the arena */
 };
-void tarn_plan__late_stats_fini(struct tarn_late_stats *late);
-/* The packed entry with statistics; in the arena. */
-TARN_MUST struct tarn_status *tarn_plan__late_stats(
-    struct tarn_planner *p, struct tarn_late_stats *late, const struct tarn_bucket_work *work,
-    const struct tarn_ref *ref, struct tarn_arena *arena, struct tarn_slice *out);
+TARN_MUST struct tarn_status *tarn_plan__late_stats(struct tarn_planner *p,
+                                                    struct tarn_late_file *files, size_t count,
+                                                    struct tarn_arena *arena);
 /* The next bucket with files that may matter, whose files are gathered; *found false: that was all. */
 TARN_MUST struct tarn_status *tarn_plan__next_bucket(struct tarn_planner *p, bool *found,
                                                      struct tarn_bucket_work *work);

@@ -111,7 +111,6 @@ struct tarn_status *tarn_plan__prepare(struct tarn_planner *p)
     p->key_values = tarn_arena_calloc(arena, p->key_count * 2 + 1, sizeof *p->key_values);
     p->index_reads_left = plan->options->file_index_read ? INDEX_READS_MAX : 0;
     p->has_where = p->request.where.size > 0;
-    p->needs_stats = p->has_where || p->request.with_stats;
     p->wanted_of = -1;
     if (!p->has_where)
         return TARN_OK;
@@ -316,7 +315,7 @@ static struct tarn_status *value_bounds(struct tarn_planner *p, const struct tar
 }
 
 struct tarn_status *tarn_plan__stats_verdict(struct tarn_planner *p,
-                                             const struct tarn_data_file *file, bool values,
+                                             const struct tarn_data_file *file,
                                              enum tarn_verdict *out)
 {
     *out = TARN_VERDICT_PASSES;
@@ -333,8 +332,8 @@ struct tarn_status *tarn_plan__stats_verdict(struct tarn_planner *p,
             return TARN_OK;
         }
     }
-    if (!values)
-        return TARN_OK;
+    if (!p->is_append && p->request.changes != TARN_CHANGES_NONE)
+        return TARN_OK; /* rows replace others: only keys decide */
     forget_bounds(p, file->row_count);
     TARN_TRY(value_bounds(p, file));
     if (!tarn_predicate_may_match(&p->plan.where, p->plan.schema, p->bounds))
@@ -523,17 +522,14 @@ static struct tarn_status *prune_sections(struct tarn_planner *p, struct tarn_bu
     for (size_t i = 0; i < work->count; i++) {
         uint8_t *mine = &fate[section_of[i]];
         struct tarn_manifest_entry entry;
-        enum tarn_verdict verdict;
         bool passes = true;
-        if (*mine == WANTED)
+        if (*mine == WANTED || !work->refs[i].may_match)
             continue;
-        tarn_plan__scratch_reset(p);
-        TARN_TRY(view_ref(p, &work->refs[i], &entry));
-        TARN_TRY(tarn_plan__stats_verdict(p, &entry.file, true, &verdict));
-        if (verdict != TARN_VERDICT_PASSES)
-            continue;
-        if (p->index_helps)
+        if (p->index_helps) {
+            tarn_plan__scratch_reset(p);
+            TARN_TRY(view_ref(p, &work->refs[i], &entry));
             TARN_TRY(index_passes(p, &entry, &passes));
+        }
         *mine = passes ? WANTED : DROPPED_BY_INDEX;
     }
     size_t kept = 0;

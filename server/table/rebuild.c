@@ -96,7 +96,7 @@ struct tarn_status *tarn_table__index_load(struct tarn_table *table,
         live[i].key = settle(arena, &buf);
         tarn_table__live_value(entries[i], 0, &buf);
         live[i].value = settle(arena, &buf);
-        tarn_manifest_entry_pack(entries[i], true, &buf);
+        tarn_manifest_stats_pack(&entries[i]->file, &buf);
         live[i].other = settle(arena, &buf);
         tarn_table__name_key(table->uuid, entries[i], &buf);
         names[i].key = settle(arena, &buf);

@@ -194,3 +194,49 @@ void tarn_table__note_sequences(struct tarn_table *table, struct tarn_slice json
     }
     table->sequences->head_hash = tarn_xxh64(json, 0);
 }
+
+/* --- blocks of numbers for writers --- */
+
+struct tarn_status *tarn_table_reserve_sequences(struct tarn_op *op, struct tarn_table *table,
+                                                 struct tarn_slice partition, int32_t bucket,
+                                                 int64_t count, int64_t *first)
+{
+    TARN_TRY(tarn_table__check_here(table));
+    if (count <= 0 || partition.data == NULL)
+        return tarn_status_new(TARN_INVALID_ARGUMENT, "a block of %" PRId64 " sequence numbers",
+                               count);
+    TARN_OWN(tarn_buf_drop) struct tarn_buf key = {0};
+    tarn_table__bucket_prefix(table->uuid, partition, &bucket, &key);
+    struct tarn_live *live;
+    size_t live_count;
+    TARN_TRY(tarn_table__live_list(table, tarn_buf_slice(&key), op->arena, &live, &live_count));
+    int64_t next = 0;
+    for (size_t i = 0; i < live_count; i++)
+        next = TARN_MAX(next, live[i].entry.file.max_sequence + 1);
+    pthread_mutex_lock(&table->sequence_lock);
+    TARN_OWN(tarn_buf_drop) struct tarn_buf value = {0};
+    TARN_OWN(tarn_state_batch_drop) struct tarn_state_batch *batch = tarn_state_batch_new();
+    bool found;
+    int64_t handed_out = 0;
+    struct tarn_status *s = tarn_state_get(table->env->state, TARN_FAMILY_SEQUENCES,
+                                           tarn_buf_slice(&key), &found, &value);
+    struct tarn_slice rest = tarn_buf_slice(&value);
+    if (s == TARN_OK && found && !tarn_key_take_i64(&rest, &handed_out))
+        s = tarn_status_new(TARN_STATE_DAMAGED, "table %s: a sequence block is damaged",
+                            table->name);
+    next = TARN_MAX(next, handed_out);
+    int64_t end = 0;
+    if (s == TARN_OK && __builtin_add_overflow(next, count, &end))
+        s = tarn_status_new(TARN_INVALID_ARGUMENT,
+                            "table %s has no sequence numbers left in this bucket", table->name);
+    if (s == TARN_OK) {
+        tarn_buf_clear(&value);
+        tarn_key_add_i64(&value, end);
+        tarn_state_batch_put(batch, table->env->state, TARN_FAMILY_SEQUENCES, tarn_buf_slice(&key),
+                             tarn_buf_slice(&value));
+        s = tarn_state_write(table->env->state, batch, false);
+    }
+    pthread_mutex_unlock(&table->sequence_lock);
+    *first = next;
+    return s;
+}

@@ -240,6 +240,9 @@ struct tarn_plan_file {
     struct tarn_manifest_entry entry; /* kind ADD; with statistics only where asked for */
     int64_t added_by;                 /* snapshot id; 0: before what is retained */
 };
+struct tarn_plan_bytes { /* the same as fields of message DataFile of proto/tarn/v1/table.proto */
+    struct tarn_slice file, stats; /* stats: empty where there are none */
+};
 struct tarn_split {
     struct tarn_slice partition;
     int32_t bucket, total_buckets;
@@ -254,6 +257,7 @@ struct tarn_plan_request {
     struct tarn_version version;
     struct tarn_slice where;   /* SQL text; empty: all */
     bool with_stats;           /* keep statistics in the result */
+    bool as_bytes;             /* files as `bytes` of a cursor's batches, for who passes them on */
     bool no_splits;            /* files only, as one list: `tarn files` */
     enum tarn_changes changes; /* NONE, or what changed after changes_from up to `version` */
     int64_t changes_from;      /* snapshot id, exclusive; at least earliest - 1 (DIFF: earliest) */
@@ -296,7 +300,8 @@ struct tarn_plan_batch {             /* valid until the next call */
     const struct tarn_split *splits; /* or, with no_splits, files */
     size_t split_count;
     const struct tarn_plan_file *files;
-    size_t file_count; /* in the splits, or of `files` */
+    const struct tarn_plan_bytes *bytes; /* as_bytes: instead of them, in order of the splits */
+    size_t file_count;                   /* in the splits, or of `files` */
 };
 /* About TARN_PLAN_BATCH_FILES files, more only where one split has more; file_count 0: that was all. */
 #define TARN_PLAN_BATCH_FILES 1000

@@ -352,10 +352,26 @@ TARN_TEST(manifest, packed_entries_are_the_same_entries)
     expect_true(back.file.has_value_stats_columns);
     expect_int(back.file.value_stats_column_count, 0);
     expect_bytes(back.file.value_stats.min, tarn_row_empty());
-    /* cut or with a byte too many it is refused */
+    /* statistics alone, put behind, make it the one with them */
+    struct tarn_slice fields, stats;
+    struct tarn_data_file file = back.file;
+    TARN_OWN(tarn_buf_drop) struct tarn_buf alone = {0};
+    tarn_manifest_stats_pack(&e->file, &alone);
+    expect_ok(tarn_manifest_stats_view(tarn_buf_slice(&alone), t->arena, &file));
+    expect_bytes(file.value_stats.min, e->file.value_stats.min);
+    expect_int(file.value_stats_column_count, e->file.value_stats_column_count);
+    expect_ok(tarn_manifest_entry_fields(tarn_buf_slice(&packed), &fields, &stats));
+    expect_true(stats.data + stats.size == packed.data + packed.size);
+    tarn_buf_clear(&b);
+    tarn_buf_add_slice(&b, tarn_buf_slice(&bare));
+    tarn_buf_add_slice(&b, tarn_buf_slice(&alone));
+    expect_bytes(tarn_buf_slice(&b), tarn_buf_slice(&packed));
+    /* cut anywhere else, or with a byte too many, it is refused */
     for (size_t cut = 0; cut < packed.size; cut++)
-        expect_status(tarn_manifest_entry_unpack(tarn_slice_of(packed.data, cut), t->arena, &back),
-                      TARN_MANIFEST_MALFORMED, "");
+        if (cut != bare.size)
+            expect_status(
+                tarn_manifest_entry_unpack(tarn_slice_of(packed.data, cut), t->arena, &back),
+                TARN_MANIFEST_MALFORMED, "");
     tarn_buf_add_byte(&packed, 0);
     expect_status(tarn_manifest_entry_unpack(tarn_buf_slice(&packed), t->arena, &back),
                   TARN_MANIFEST_MALFORMED, "damaged");
@@ -367,7 +383,7 @@ TARN_TEST(manifest, packed_entries_are_the_same_entries)
     tarn_manifest_entry_pack(&named, true, &bad);
     expect_status(tarn_manifest_entry_unpack(tarn_buf_slice(&bad), t->arena, &back),
                   TARN_MANIFEST_MALFORMED, "names the file 'a/b'");
-    packed.data[0] = 2;
+    packed.data[0] = 1;
     expect_status(tarn_manifest_entry_unpack(tarn_buf_slice(&packed), t->arena, &back),
                   TARN_MANIFEST_MALFORMED, "version");
 }

@@ -1,6 +1,6 @@
 /*
- * Promise: the bytes of files and splits that a plan writes by hand are those that the protobuf library would write of
- * the same messages, whatever is set in them.
+ * Promise: the bytes of files and splits that a plan writes by hand are, to the protobuf library, the messages that it
+ * would have written of the same files, whatever is set in them.
  */
 #include "rpc/table.h"
 #include "test/lib/test.h"
@@ -61,7 +61,8 @@ static struct tarn_data_file random_file(struct tarn_test *t)
                                    (enum tarn_file_source)((int)tarn_test_random_below(t, 3) - 1),
                                .has_value_stats_columns = tarn_test_random_below(t, 2) == 0};
     f.extra_files = random_list(t, &f.extra_file_count);
-    f.value_stats_columns = random_list(t, &f.value_stats_column_count);
+    if (f.has_value_stats_columns)
+        f.value_stats_columns = random_list(t, &f.value_stats_column_count);
     f.creation_time_ms = tarn_test_random_below(t, 2) == 0 ? TARN_FILE_NONE : random_number(t);
     f.delete_row_count = tarn_test_random_below(t, 2) == 0 ? TARN_FILE_NONE : random_number(t);
     f.first_row_id = tarn_test_random_below(t, 2) == 0 ? TARN_FILE_NONE : random_number(t);
@@ -80,26 +81,57 @@ static struct tarn_slice packed(struct tarn_test *t, const ProtobufCMessage *mes
     return tarn_slice_of(bytes, size);
 }
 
+/* Our bytes as the library reads them, and writes them again: in order of fields. */
+static struct tarn_slice read_back(struct tarn_test *t, const ProtobufCMessageDescriptor *type,
+                                   struct tarn_slice bytes)
+{
+    ProtobufCMessage *message = protobuf_c_message_unpack(type, NULL, bytes.size, bytes.data);
+    expect_true(message != NULL);
+    struct tarn_slice again = packed(t, message);
+    protobuf_c_message_free_unpacked(message, NULL);
+    return again;
+}
+
+static struct tarn_plan_bytes bytes_of(struct tarn_test *t, const struct tarn_data_file *file,
+                                       bool with_stats)
+{
+    TARN_OWN(tarn_buf_drop) struct tarn_buf entry = {0};
+    struct tarn_plan_bytes out;
+    tarn_manifest_entry_pack(&(struct tarn_manifest_entry){.file = *file}, with_stats, &entry);
+    expect_ok(tarn_manifest_entry_fields(tarn_arena_copy(t->arena, tarn_buf_slice(&entry)),
+                                         &out.file, &out.stats));
+    return out;
+}
+
+static struct tarn_slice joined(struct tarn_test *t, struct tarn_plan_bytes bytes)
+{
+    TARN_OWN(tarn_buf_drop) struct tarn_buf all = {0};
+    tarn_buf_add_slice(&all, bytes.file);
+    tarn_buf_add_slice(&all, bytes.stats);
+    return tarn_arena_copy(t->arena, tarn_buf_slice(&all));
+}
+
 TARN_TEST(file_bytes, a_file_is_what_the_library_writes)
 {
     for (int i = 0; i < 3000; i++) {
-        TARN_OWN(tarn_buf_drop) struct tarn_buf ours = {0};
         struct tarn_data_file f = random_file(t);
-        tarn_rpc__add_file(&ours, &f, true);
-        expect_bytes(tarn_buf_slice(&ours), packed(t, &tarn_rpc__put_file(t->op, &f)->base));
+        expect_bytes(
+            read_back(t, &tarn__v1__data_file__descriptor, joined(t, bytes_of(t, &f, true))),
+            packed(t, &tarn_rpc__put_file(t->op, &f)->base));
     }
 }
 
 TARN_TEST(file_bytes, without_statistics_a_file_has_none)
 {
-    TARN_OWN(tarn_buf_drop) struct tarn_buf ours = {0};
     struct tarn_data_file f = random_file(t);
-    tarn_rpc__add_file(&ours, &f, false);
     Tarn__V1__DataFile *message = tarn_rpc__put_file(t->op, &f);
     message->key_stats = message->value_stats = NULL;
     message->has_value_stats_columns = false;
     message->n_value_stats_columns = 0;
-    expect_bytes(tarn_buf_slice(&ours), packed(t, &message->base));
+    struct tarn_plan_bytes bytes = bytes_of(t, &f, false);
+    expect_int(bytes.stats.size, 0);
+    expect_bytes(read_back(t, &tarn__v1__data_file__descriptor, bytes.file),
+                 packed(t, &message->base));
 }
 
 static Tarn__V1__DataFile **put_files(struct tarn_test *t, const struct tarn_plan_file *files,
@@ -129,7 +161,16 @@ TARN_TEST(file_bytes, a_split_is_what_the_library_writes)
                                    .before_count = tarn_test_random_below(t, 3)};
         const char *path = i % 3 == 0 ? "" : "dt=2026-01-31/bucket-7";
         int64_t snapshot_id = i % 2;
-        tarn_rpc__add_split(&ours, &split, tarn_slice_str(path), snapshot_id, true);
+        struct tarn_plan_bytes bytes[6];
+        TARN_OWN(tarn_buf_drop) struct tarn_buf head = {0};
+        for (size_t n = 0; n < split.file_count + split.before_count; n++)
+            bytes[n] = bytes_of(t,
+                                n < split.file_count
+                                    ? &split.files[n].entry.file
+                                    : &split.before_files[n - split.file_count].entry.file,
+                                true);
+        tarn_rpc__split_head(&split, tarn_slice_str(path), snapshot_id, &head);
+        tarn_rpc__add_split(&ours, 1, tarn_buf_slice(&head), &split, bytes);
         Tarn__V1__Split message = TARN__V1__SPLIT__INIT;
         message.partition = tarn_rpc__bytes(split.partition);
         message.bucket = split.bucket;
@@ -142,6 +183,11 @@ TARN_TEST(file_bytes, a_split_is_what_the_library_writes)
         message.files = put_files(t, split.files, split.file_count);
         message.n_before_files = split.before_count;
         message.before_files = put_files(t, split.before_files, split.before_count);
-        expect_bytes(tarn_buf_slice(&ours), packed(t, &message.base));
+        Tarn__V1__Split *splits[] = {&message};
+        Tarn__V1__PlanResponse response = TARN__V1__PLAN_RESPONSE__INIT;
+        response.n_splits = 1;
+        response.splits = splits;
+        expect_bytes(read_back(t, &tarn__v1__plan_response__descriptor, tarn_buf_slice(&ours)),
+                     packed(t, &response.base));
     }
 }
