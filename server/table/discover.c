@@ -298,16 +298,43 @@ struct tarn_status *tarn_table__read_list(struct tarn_op *op, struct tarn_table 
                                            TARN_SLICE_ARG(name));
 }
 
+static struct tarn_status *in_manifest(const struct tarn_table *table, struct tarn_slice name,
+                                       struct tarn_status *s)
+{
+    return s == TARN_OK
+               ? s
+               : tarn_status_wrap(s, "table %s, manifest %.*s", table->name, TARN_SLICE_ARG(name));
+}
+
 struct tarn_status *tarn_table__read_manifest(struct tarn_op *op, struct tarn_table *table,
                                               struct tarn_slice name, struct tarn_arena *arena,
                                               struct tarn_manifest_entry **out, size_t *count)
 {
     struct tarn_slice bytes;
     TARN_TRY(read_metadata(op, table, name, arena, &bytes));
-    struct tarn_status *s = tarn_manifest_decode(bytes, arena, out, count);
-    return s == TARN_OK
-               ? s
-               : tarn_status_wrap(s, "table %s, manifest %.*s", table->name, TARN_SLICE_ARG(name));
+    return in_manifest(table, name, tarn_manifest_decode(bytes, arena, out, count));
+}
+
+struct tarn_status *tarn_table__walk_manifest(
+    struct tarn_op *op, struct tarn_table *table, struct tarn_slice name,
+    struct tarn_status *(*each)(void *arg, const struct tarn_manifest_entry *entries, size_t count),
+    void *arg)
+{
+    TARN_OWN(tarn_arena_drop) struct tarn_arena *arena = tarn_arena_new();
+    struct tarn_manifest_reader *reader;
+    struct tarn_slice bytes;
+    size_t count;
+    TARN_TRY(read_metadata(op, table, name, arena, &bytes));
+    TARN_TRY(in_manifest(table, name, tarn_manifest_open(bytes, arena, &reader)));
+    do {
+        TARN_OWN(tarn_arena_drop) struct tarn_arena *block = tarn_arena_new();
+        struct tarn_manifest_entry *entries;
+        TARN_TRY(tarn_op_check(op));
+        TARN_TRY(in_manifest(table, name, tarn_manifest_next(reader, block, &entries, &count)));
+        if (count > 0)
+            TARN_TRY(each(arg, entries, count));
+    } while (count > 0);
+    return TARN_OK;
 }
 
 struct tarn_status *tarn_table__read_schema(struct tarn_op *op, struct tarn_table *table,

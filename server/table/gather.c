@@ -195,10 +195,14 @@ static struct tarn_status *consider_live(struct tarn_planner *p, struct tarn_buc
     bool bounding = bounds != NULL && bounds->has_values;
     if (bounding || (passes && p->has_where))
         TARN_TRY(add_stats(p, &work->pages, page, packed, walk, &entry));
-    if (bounding)
+    if (bounding) { /* an append table's: what its page is bounded by judges the file, too */
         TARN_TRY(tarn_plan__page_bounds_add(p, bounds, &entry.file, i == 0));
-    if (passes)
+        bool matches = tarn_plan__bounds_match(p);
+        p->plan.pruned_by_stats += passes && !matches;
+        passes = passes && matches;
+    } else if (passes) {
         TARN_TRY(passes_stats(p, &entry, &passes, &may_match));
+    }
     if (passes)
         tarn_plan__ref_add(work, &entry, packed, added_by)->may_match = may_match;
     return TARN_OK;

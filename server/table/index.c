@@ -323,11 +323,35 @@ struct tarn_status *tarn_table__index_batch_write(struct tarn_index_batch *b)
     return s;
 }
 
+/* How far the index is. */
+static void put_mark(struct tarn_index_batch *b, int64_t id, uint64_t json_hash, uint64_t layout)
+{
+    TARN_OWN(tarn_buf_drop) struct tarn_buf key = {0};
+    TARN_OWN(tarn_buf_drop) struct tarn_buf value = {0};
+    tarn_table__tagged_key(b->table->uuid, 'h', &key);
+    tarn_key_add_i64(&value, id);
+    tarn_key_add_u64(&value, json_hash);
+    tarn_key_add_u64(&value, layout);
+    put(b, TARN_FAMILY_SNAPSHOTS, &key, &value);
+}
+
 /* A plan of the snapshot before sees the same through half a delta: what is added it skips, what is removed it
  * finds among the removed. So a large one needn't be one batch. */
 static struct tarn_status *write_if_large(struct tarn_index_batch *b)
 {
     return b->entry_count < TARN_INDEX_BATCH_ENTRIES ? TARN_OK : tarn_table__index_batch_write(b);
+}
+
+/* A large delta is written in several batches. Until the last of them the index stands for no snapshot: where the end
+ * doesn't come, it is built anew. */
+static struct tarn_status *mark_unfinished(struct tarn_index_batch *b)
+{
+    int64_t id;
+    uint64_t hash = 0;
+    TARN_TRY(tarn_table__indexed_id(b->table, &id, &hash));
+    if (id != 0)
+        put_mark(b, id, 0, TARN_INDEX_UNFINISHED);
+    return TARN_OK;
 }
 
 /* As many as fill the batch. */
@@ -350,6 +374,8 @@ static struct tarn_status *batch_some(struct tarn_index_batch *b, int64_t snapsh
                                    TARN_SLICE_ARG(entries[i].file.name));
     }
     b->entry_count += count;
+    if (b->entry_count >= TARN_INDEX_BATCH_ENTRIES)
+        TARN_TRY(mark_unfinished(b));
     return write_if_large(b);
 }
 
@@ -385,16 +411,10 @@ void tarn_table__index_batch_snapshot(struct tarn_index_batch *b,
                                       const struct tarn_delta *delta)
 {
     TARN_OWN(tarn_buf_drop) struct tarn_buf key = {0};
-    TARN_OWN(tarn_buf_drop) struct tarn_buf head_key = {0};
-    TARN_OWN(tarn_buf_drop) struct tarn_buf head = {0};
     tarn_table__snapshot_key(b->table->uuid, snapshot->id, &key);
-    tarn_table__tagged_key(b->table->uuid, 'h', &head_key);
-    tarn_key_add_i64(&head, snapshot->id);
-    tarn_key_add_u64(&head, tarn_xxh64(json, 0));
-    tarn_key_add_u64(&head, TARN_INDEX_LAYOUT);
     tarn_state_batch_put(b->batch, b->table->env->state, TARN_FAMILY_SNAPSHOTS,
                          tarn_buf_slice(&key), json);
-    put(b, TARN_FAMILY_SNAPSHOTS, &head_key, &head);
+    put_mark(b, snapshot->id, tarn_xxh64(json, 0), TARN_INDEX_LAYOUT);
     tarn_table__receipts_add(b->batch, b->table, snapshot, delta);
 }
 

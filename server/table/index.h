@@ -12,9 +12,10 @@
 #include "table/pages.h"
 
 #define TARN_INDEX_UUID_SIZE                                                                       \
-    (TARN_UUID_SIZE - 1)       /* every key begins with the table's uuid as text */
-#define TARN_INDEX_LAYOUT 3    /* of the keys and values; another one's index is built anew */
-#define TARN_TOUCHED_MAX 10000 /* buckets; then it is all of them */
+    (TARN_UUID_SIZE - 1)        /* every key begins with the table's uuid as text */
+#define TARN_INDEX_UNFINISHED 0 /* instead of it, while a large delta is written */
+#define TARN_INDEX_LAYOUT 3     /* of the keys and values; another one's index is built anew */
+#define TARN_TOUCHED_MAX 10000  /* buckets; then it is all of them */
 #define TARN_INDEX_BATCH_ENTRIES 20000 /* a larger delta is written in several batches */
 
 enum tarn_change { /* in CHANGES, in this order */
@@ -71,8 +72,9 @@ void tarn_table__index_batch_snapshot(struct tarn_index_batch *batch,
                                       const struct tarn_delta *delta);
 TARN_MUST struct tarn_status *tarn_table__index_batch_write(struct tarn_index_batch *batch);
 
-/* Many entries that are live from the beginning, past the log (rebuild.c). */
-TARN_MUST struct tarn_status *tarn_table__index_load(
-    struct tarn_table *table, const struct tarn_manifest_entry *const *entries, size_t count);
+/* All that these manifests leave live, of an index that is empty (load.c). */
+TARN_MUST struct tarn_status *tarn_table__index_load(struct tarn_op *op, struct tarn_table *table,
+                                                     const struct tarn_manifest_file *files,
+                                                     size_t count);
 
 #endif

@@ -137,6 +137,11 @@ TARN_MUST struct tarn_status *tarn_table__read_list(struct tarn_op *op, struct t
                                                     struct tarn_slice name,
                                                     struct tarn_arena *arena,
                                                     struct tarn_manifest_file **out, size_t *count);
+/* Block by block, for what may be large: `each` borrows the entries of one. */
+TARN_MUST struct tarn_status *tarn_table__walk_manifest(
+    struct tarn_op *op, struct tarn_table *table, struct tarn_slice name,
+    struct tarn_status *(*each)(void *arg, const struct tarn_manifest_entry *entries, size_t count),
+    void *arg);
 TARN_MUST struct tarn_status *tarn_table__read_manifest(
     struct tarn_op *op, struct tarn_table *table, struct tarn_slice name, struct tarn_arena *arena,
     struct tarn_manifest_entry **out, size_t *count);
@@ -174,6 +179,7 @@ struct tarn_delta { /* what one snapshot says, in order */
     size_t count;
     const struct tarn_manifest_entry *changelog; /* ADDs */
     size_t changelog_count;
+    uint64_t content; /* of what was let go (receipts.c): a large one is dealt with bit by bit */
 };
 /* One snapshot on top of the indexed one. */
 TARN_MUST struct tarn_status *tarn_table__index_add(struct tarn_op *op, struct tarn_table *table,
@@ -268,6 +274,8 @@ TARN_MUST struct tarn_status *tarn_table__receipts_forget(struct tarn_table *tab
                                                           int64_t earliest);
 /* What a batch is known by where its snapshot doesn't say: of what the delta names. */
 uint64_t tarn_table__delta_content(const struct tarn_delta *delta);
+/* Its lists are dealt with, and may go: they become empty, what they name counts. */
+void tarn_table__delta_let_go(struct tarn_delta *delta);
 
 /* --- views and the look (look.c) --- */
 TARN_MUST struct tarn_status *tarn_table__publish_view(struct tarn_op *op,

@@ -147,6 +147,7 @@ void tarn_plan_cursor_free(struct tarn_plan_cursor *c)
     free(c->batch.bytes);
     free(c->batch.late);
     tarn_arena_free(c->batch.arena);
+    tarn_plan__covering_free(c->p.covering);
     free(c->p.listed);
     tarn_arena_free(c->p.listed_arena);
     tarn_arena_free(c->p.scratch);

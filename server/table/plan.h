@@ -71,8 +71,9 @@ struct tarn_planner {
     int32_t wanted_of; /* the bucket count that `wanted` was reckoned for; -1: none yet */
     uint8_t *wanted;   /* one bit a bucket */
 
-    struct tarn_value *row;     /* room for a row of the schema */
-    struct tarn_bounds *bounds; /* … and bounds of all its columns */
+    struct tarn_covering *covering; /* of the file that was judged last (prune.c) */
+    struct tarn_value *row;         /* room for a row of the schema */
+    struct tarn_bounds *bounds;     /* … and bounds of all its columns */
     struct tarn_value *key_values;
     struct tarn_buf last_partition; /* the verdict on it is kept */
     bool last_known, last_passes;
@@ -111,10 +112,13 @@ TARN_MUST struct tarn_status *tarn_plan__stats_verdict(struct tarn_planner *p,
                                                        enum tarn_verdict *out);
 /* What bounds all files of a page: to be widened by each, then kept. NULL where it would be of no use. */
 struct tarn_page_bounds *tarn_plan__page_bounds_new(struct tarn_planner *p, bool has_values);
+/* The file's own bounds are the planner's then: bounds_match asks what the filter says of them. */
 TARN_MUST struct tarn_status *tarn_plan__page_bounds_add(struct tarn_planner *p,
                                                          struct tarn_page_bounds *bounds,
                                                          const struct tarn_data_file *file,
                                                          bool first);
+bool tarn_plan__bounds_match(struct tarn_planner *p);
+void tarn_plan__covering_free(struct tarn_covering *covering);
 /* Leaves out what sections, and file indexes, rule out. */
 TARN_MUST struct tarn_status *tarn_plan__prune_bucket(struct tarn_planner *p,
                                                       struct tarn_bucket_work *work);

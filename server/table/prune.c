@@ -266,52 +266,121 @@ struct tarn_status *tarn_plan__key_passes(struct tarn_planner *p,
     return TARN_OK;
 }
 
-/* Which columns of the file's schema its value statistics cover, in their order. */
-static size_t covered_columns(struct tarn_planner *p, const struct tarn_schema *schema,
-                              const struct tarn_data_file *file, int **out)
+/* --- value statistics --- */
+
+/* Which columns of the plan's schema the value statistics of a file bound. The next file mostly has the same. */
+struct tarn_covering {
+    struct tarn_arena *arena;
+    const struct tarn_schema *then; /* the file's */
+    bool has_columns, covers_all;
+    const struct tarn_slice *columns;
+    size_t column_count;
+    size_t count; /* of statistics */
+    const struct tarn_type **types;
+    int *targets; /* columns of the plan's schema; -1: none, or of another type now */
+    struct tarn_value *min, *max;
+    const int *lacking; /* columns that the file's schema lacks: null in every row */
+    size_t lacking_count;
+    bool usable;
+};
+
+void tarn_plan__covering_free(struct tarn_covering *c)
 {
-    int *columns = tarn_arena_calloc(
-        p->scratch, schema->field_count + file->value_stats_column_count + 1, sizeof *columns);
-    size_t n = 0;
-    if (file->has_value_stats_columns)
-        for (size_t i = 0; i < file->value_stats_column_count; i++)
-            columns[n++] = tarn_schema_find(schema, file->value_stats_columns[i]);
-    else if (file->value_stats.count > 0 || schema->field_count == 0)
-        for (size_t i = 0; i < schema->field_count; i++)
-            columns[n++] = (int)i;
-    *out = columns;
-    return n;
+    if (c == NULL)
+        return;
+    tarn_arena_free(c->arena);
+    free(c);
+}
+
+static bool covers_all(const struct tarn_data_file *file)
+{
+    return !file->has_value_stats_columns && file->value_stats.count > 0;
+}
+
+static bool covers_same(const struct tarn_covering *c, const struct tarn_schema *then,
+                        const struct tarn_data_file *file)
+{
+    if (c == NULL || c->then != then || c->has_columns != file->has_value_stats_columns ||
+        c->covers_all != covers_all(file) || c->column_count != file->value_stats_column_count)
+        return false;
+    for (size_t i = 0; i < c->column_count; i++)
+        if (!tarn_slice_equal(c->columns[i], file->value_stats_columns[i]))
+            return false;
+    return true;
+}
+
+static int target_of(const struct tarn_schema *now, const struct tarn_field *field)
+{
+    int target = tarn_schema_find_id(now, field->id);
+    return target >= 0 && tarn_type_equal(now->fields[target].type, field->type, true) ? target
+                                                                                       : -1;
+}
+
+static void find_lacking(struct tarn_covering *c, const struct tarn_schema *now)
+{
+    int *lacking = tarn_arena_calloc(c->arena, now->field_count + 1, sizeof *lacking);
+    for (size_t i = 0; c->then != now && i < now->field_count; i++)
+        if (tarn_schema_find_id(c->then, now->fields[i].id) < 0)
+            lacking[c->lacking_count++] = (int)i;
+    c->lacking = lacking;
+}
+
+static struct tarn_covering *covering_new(const struct tarn_schema *now,
+                                          const struct tarn_schema *then,
+                                          const struct tarn_data_file *file)
+{
+    struct tarn_covering *c = tarn_calloc(1, sizeof *c);
+    struct tarn_arena *arena = c->arena = tarn_arena_new();
+    size_t names = c->column_count = file->value_stats_column_count;
+    struct tarn_slice *columns = tarn_arena_calloc(arena, names + 1, sizeof *columns);
+    c->then = then;
+    c->has_columns = file->has_value_stats_columns;
+    c->covers_all = covers_all(file);
+    c->columns = columns;
+    c->count = c->has_columns ? names : c->covers_all ? then->field_count : 0;
+    c->types = tarn_arena_calloc(arena, c->count + 1, sizeof *c->types);
+    c->targets = tarn_arena_calloc(arena, c->count + 1, sizeof *c->targets);
+    c->min = tarn_arena_calloc(arena, c->count * 2 + 1, sizeof *c->min);
+    c->max = c->min + c->count;
+    c->usable = true;
+    for (size_t i = 0; i < names; i++)
+        columns[i] = tarn_arena_copy(arena, file->value_stats_columns[i]);
+    for (size_t i = 0; i < c->count && c->usable; i++) {
+        int column = c->has_columns ? tarn_schema_find(then, columns[i]) : (int)i;
+        c->usable = column >= 0;
+        if (!c->usable)
+            break;
+        c->types[i] = then->fields[column].type;
+        c->targets[i] = target_of(now, &then->fields[column]);
+    }
+    find_lacking(c, now);
+    return c;
 }
 
 /* Value statistics, mapped by field id to the columns of the plan's schema. A column that the file's schema lacks
  * is null in every row; a column whose type has changed since has no usable bounds. */
 static struct tarn_status *value_bounds(struct tarn_planner *p, const struct tarn_data_file *file)
 {
-    const struct tarn_schema *now = p->plan.schema, *then = NULL;
+    const struct tarn_schema *then = NULL;
     TARN_TRY(file_schema(p, file->schema_id, &then));
-    int *covered;
-    size_t count = covered_columns(p, then, file, &covered);
-    struct tarn_arena *arena = p->scratch;
-    const struct tarn_type **types = tarn_arena_calloc(arena, count + 1, sizeof *types);
-    struct tarn_value *min = tarn_arena_calloc(arena, count * 2 + 1, sizeof *min),
-                      *max = min + count;
-    bool usable = true;
-    for (size_t i = 0; i < count; i++) {
-        usable &= covered[i] >= 0;
-        if (usable)
-            types[i] = then->fields[covered[i]].type;
+    if (!covers_same(p->covering, then, file)) {
+        tarn_plan__covering_free(p->covering);
+        p->covering = covering_new(p->plan.schema, then, file);
     }
-    usable =
-        usable && decode_rows(file->value_stats.min, file->value_stats.max, types, count, min, max);
-    for (size_t i = 0; usable && i < count; i++) {
-        int target = tarn_schema_find_id(now, then->fields[covered[i]].id);
-        if (target >= 0 && tarn_type_equal(now->fields[target].type, types[i], true))
-            set_bounds(p->bounds, target, &file->value_stats, i, min, max);
-    }
-    for (size_t i = 0; then != now && i < now->field_count; i++)
-        if (tarn_schema_find_id(then, now->fields[i].id) < 0)
-            p->bounds[i].null_count = file->row_count;
+    const struct tarn_covering *c = p->covering;
+    if (c->usable && decode_rows(file->value_stats.min, file->value_stats.max, c->types, c->count,
+                                 c->min, c->max))
+        for (size_t i = 0; i < c->count; i++)
+            if (c->targets[i] >= 0)
+                set_bounds(p->bounds, c->targets[i], &file->value_stats, i, c->min, c->max);
+    for (size_t i = 0; i < c->lacking_count; i++)
+        p->bounds[c->lacking[i]].null_count = file->row_count;
     return TARN_OK;
+}
+
+bool tarn_plan__bounds_match(struct tarn_planner *p)
+{
+    return tarn_predicate_may_match(&p->plan.where, p->plan.schema, p->bounds);
 }
 
 struct tarn_status *tarn_plan__stats_verdict(struct tarn_planner *p,
@@ -336,7 +405,7 @@ struct tarn_status *tarn_plan__stats_verdict(struct tarn_planner *p,
         return TARN_OK; /* rows replace others: only keys decide */
     forget_bounds(p, file->row_count);
     TARN_TRY(value_bounds(p, file));
-    if (!tarn_predicate_may_match(&p->plan.where, p->plan.schema, p->bounds))
+    if (!tarn_plan__bounds_match(p))
         *out = TARN_VERDICT_STATS;
     return TARN_OK;
 }

@@ -2,210 +2,7 @@
 
 #include "table/internal.h"
 
-/*
- * The index from the folder: what the earliest snapshot was made from as a whole, then what each one changed. Memory is
- * bounded: so many entries at a time are packed, sorted and loaded past the log.
- */
-
-#define LOAD_ENTRIES 50000    /* at a time: some 50 MiB */
-#define LOAD_ENTRIES_MIN 5000 /* fewer go through the log */
-
-/* --- loading --- */
-
-struct record {
-    uint64_t
-        head; /* the first bytes in which keys differ, as a number: most comparisons end there */
-    struct tarn_slice key, value, other; /* other: what a second family has under the same key */
-};
-
-static int by_key(const void *a, const void *b)
-{
-    const struct record *left = a, *right = b;
-    if (left->head != right->head)
-        return left->head < right->head ? -1 : 1;
-    return tarn_slice_compare(left->key, right->key);
-}
-
-static size_t common_size(const struct record *records, size_t count)
-{
-    size_t common = count == 0 ? 0 : records[0].key.size;
-    for (size_t i = 1; i < count; i++) {
-        size_t size = TARN_MIN(common, records[i].key.size), n = 0;
-        while (n < size && records[i].key.data[n] == records[0].key.data[n])
-            n++;
-        common = n;
-    }
-    return common;
-}
-
-static void sort_records(struct record *records, size_t count)
-{
-    size_t common = common_size(records, count);
-    for (size_t i = 0; i < count; i++) {
-        struct tarn_slice key = records[i].key;
-        records[i].head = 0;
-        for (size_t n = 0; n < 8; n++) /* a key that ends counts as zeros: then the bytes decide */
-            records[i].head =
-                records[i].head << 8 | (common + n < key.size ? key.data[common + n] : (uint8_t)0);
-    }
-    qsort(records, count, sizeof *records, by_key);
-}
-
-/* Few are as soon written as any batch; a file of RocksDB's own would cost a sync each. */
-static void batch_records(struct tarn_state_batch *batch, struct tarn_table *table,
-                          enum tarn_family family, const struct record *records, size_t count,
-                          bool other)
-{
-    for (size_t i = 0; i < count; i++)
-        tarn_state_batch_put(batch, table->env->state, family, records[i].key,
-                             other ? records[i].other : records[i].value);
-}
-
-/* In order already. */
-static struct tarn_status *load_records(struct tarn_table *table, enum tarn_family family,
-                                        const struct record *records, size_t count, bool other)
-{
-    TARN_OWN(tarn_state_loader_drop) struct tarn_state_loader *loader = NULL;
-    TARN_TRY(tarn_state_loader_new(table->env->state, family, &loader));
-    for (size_t i = 0; i < count;
-         i++) /* twice the same: a file that is named twice is there once */
-        if (i == 0 || !tarn_slice_equal(records[i].key, records[i - 1].key))
-            TARN_TRY(tarn_state_loader_put(loader, records[i].key,
-                                           other ? records[i].other : records[i].value));
-    return tarn_state_loader_finish(loader);
-}
-
-/* The end of buf is a piece in the arena from now on. */
-static struct tarn_slice settle(struct tarn_arena *arena, struct tarn_buf *buf)
-{
-    struct tarn_slice copy = tarn_arena_copy(arena, tarn_buf_slice(buf));
-    tarn_buf_clear(buf);
-    return copy;
-}
-
-struct tarn_status *tarn_table__index_load(struct tarn_table *table,
-                                           const struct tarn_manifest_entry *const *entries,
-                                           size_t count)
-{
-    TARN_OWN(tarn_arena_drop) struct tarn_arena *arena = tarn_arena_new();
-    TARN_OWN(tarn_buf_drop) struct tarn_buf buf = {0};
-    struct record *live = tarn_arena_alloc(arena, (count + 1) * sizeof *live);
-    struct record *names = tarn_arena_alloc(arena, (count + 1) * sizeof *names);
-    for (size_t i = 0; i < count; i++) {
-        tarn_table__live_key(table->uuid, entries[i], &buf);
-        live[i].key = settle(arena, &buf);
-        tarn_table__live_value(entries[i], 0, &buf);
-        live[i].value = settle(arena, &buf);
-        tarn_manifest_stats_pack(&entries[i]->file, &buf);
-        live[i].other = settle(arena, &buf);
-        tarn_table__name_key(table->uuid, entries[i], &buf);
-        names[i].key = settle(arena, &buf);
-        tarn_key_add_i64(&buf, entries[i]->file.creation_time_ms);
-        names[i].value = settle(arena, &buf);
-    }
-    if (count < LOAD_ENTRIES_MIN) {
-        TARN_OWN(tarn_state_batch_drop) struct tarn_state_batch *batch = tarn_state_batch_new();
-        batch_records(batch, table, TARN_FAMILY_LIVE, live, count, false);
-        batch_records(batch, table, TARN_FAMILY_STATS, live, count, true);
-        batch_records(batch, table, TARN_FAMILY_NAMES, names, count, false);
-        return tarn_state_write(table->env->state, batch, false);
-    }
-    sort_records(live, count);
-    sort_records(names, count);
-    TARN_TRY(load_records(table, TARN_FAMILY_STATS, live, count, true));
-    TARN_TRY(load_records(table, TARN_FAMILY_NAMES, names, count, false));
-    return load_records(table, TARN_FAMILY_LIVE, live, count, false);
-}
-
-/* --- the whole of one state --- */
-
-/* What the manifests delete: an ADD of the same identity is no live file (docs/format.md, "Merging entries"). */
-static struct tarn_status *find_deleted(struct tarn_op *op, struct tarn_table *table,
-                                        const struct tarn_manifest_file *files, size_t count,
-                                        struct tarn_map *deleted)
-{
-    for (size_t i = 0; i < count; i++) {
-        if (files[i].deleted_count == 0)
-            continue;
-        TARN_OWN(tarn_arena_drop) struct tarn_arena *arena = tarn_arena_new();
-        TARN_OWN(tarn_buf_drop) struct tarn_buf identity = {0};
-        struct tarn_manifest_entry *entries;
-        size_t n;
-        TARN_TRY(tarn_table__read_manifest(op, table, files[i].name, arena, &entries, &n));
-        for (size_t e = 0; e < n; e++) {
-            if (entries[e].kind != TARN_ENTRY_DELETE)
-                continue;
-            tarn_buf_clear(&identity);
-            tarn_manifest_identity(&entries[e], &identity);
-            tarn_map_set(deleted, tarn_buf_slice(&identity), table);
-        }
-    }
-    return TARN_OK;
-}
-
-/* Entries that wait to be loaded together, with the arenas they lie in. */
-struct pending {
-    const struct tarn_manifest_entry **list;
-    size_t count, capacity;
-    struct tarn_arena **arenas;
-    size_t arena_count, arena_capacity;
-};
-
-static void pending_clear(struct pending *p)
-{
-    for (size_t i = 0; i < p->arena_count; i++)
-        tarn_arena_free(p->arenas[i]);
-    p->count = p->arena_count = 0;
-}
-
-static void pending_fini(struct pending *p)
-{
-    pending_clear(p);
-    free(p->list);
-    free(p->arenas);
-}
-
-static struct tarn_status *load_pending(struct tarn_table *table, struct pending *p)
-{
-    struct tarn_status *s = TARN_OK;
-    for (size_t i = 0; i < p->count && s == TARN_OK; i += LOAD_ENTRIES)
-        s = tarn_table__index_load(table, p->list + i,
-                                   TARN_MIN(p->count - i, (size_t)LOAD_ENTRIES));
-    pending_clear(p);
-    return s;
-}
-
-static struct tarn_status *index_whole(struct tarn_op *op, struct tarn_table *table,
-                                       const struct tarn_manifest_file *files, size_t count)
-{
-    TARN_OWN(tarn_map_drop) struct tarn_map *deleted = tarn_map_new();
-    TARN_OWN(pending_fini) struct pending pending = {0};
-    TARN_OWN(tarn_buf_drop) struct tarn_buf identity = {0};
-    TARN_TRY(find_deleted(op, table, files, count, deleted));
-    for (size_t i = 0; i < count; i++) {
-        TARN_TRY(tarn_op_check(op));
-        TARN_GROW(pending.arenas, pending.arena_count, pending.arena_capacity);
-        struct tarn_arena *arena = pending.arenas[pending.arena_count++] = tarn_arena_new();
-        struct tarn_manifest_entry *entries;
-        size_t n;
-        TARN_TRY(tarn_table__read_manifest(op, table, files[i].name, arena, &entries, &n));
-        for (size_t e = 0; e < n; e++) {
-            if (entries[e].kind != TARN_ENTRY_ADD)
-                continue;
-            if (tarn_map_count(deleted) > 0) {
-                tarn_buf_clear(&identity);
-                tarn_manifest_identity(&entries[e], &identity);
-                if (tarn_map_find(deleted, tarn_buf_slice(&identity)) != NULL)
-                    continue;
-            }
-            TARN_GROW(pending.list, pending.count, pending.capacity);
-            pending.list[pending.count++] = &entries[e];
-        }
-        if (pending.count >= LOAD_ENTRIES)
-            TARN_TRY(load_pending(table, &pending));
-    }
-    return load_pending(table, &pending);
-}
+/* The index from the folder: what the earliest snapshot was made from as a whole (load.c), then what each one changed. */
 
 /* --- one snapshot after the other --- */
 
@@ -265,6 +62,36 @@ static struct tarn_status *check_is(struct tarn_op *op, struct tarn_table *table
                                  table->name, id);
 }
 
+struct following { /* a delta on its way into the index: it may have millions of entries */
+    struct tarn_index_batch *batch;
+    int64_t id;
+    bool lenient;
+    struct tarn_delta *delta;
+};
+
+static struct tarn_status *follow(void *arg, const struct tarn_manifest_entry *entries,
+                                  size_t count)
+{
+    const struct following *f = arg;
+    f->delta->entries = entries;
+    f->delta->count = count;
+    TARN_TRY(tarn_table__index_batch_entries(f->batch, f->id, entries, count, f->lenient));
+    tarn_table__delta_let_go(f->delta);
+    return TARN_OK;
+}
+
+static struct tarn_status *index_delta(struct tarn_op *op, struct tarn_table *table,
+                                       struct tarn_slice list, struct following *f)
+{
+    TARN_OWN(tarn_arena_drop) struct tarn_arena *arena = tarn_arena_new();
+    struct tarn_manifest_file *files;
+    size_t count;
+    TARN_TRY(tarn_table__read_list(op, table, list, arena, &files, &count));
+    for (size_t i = 0; i < count; i++)
+        TARN_TRY(tarn_table__walk_manifest(op, table, files[i].name, follow, f));
+    return TARN_OK;
+}
+
 /* The snapshot behind the indexed one, or the first: then `first` is the hash of the bytes whose base was loaded (0: it
  * isn't the first). Others may roll back and fill up between any two reads: what is read now stands on what
  * was read before only if that is still there. */
@@ -272,34 +99,31 @@ static struct tarn_status *index_next(struct tarn_op *op, struct tarn_table *tab
                                       uint64_t first)
 {
     TARN_OWN(tarn_arena_drop) struct tarn_arena *arena = tarn_arena_new();
-    TARN_OWN(tarn_free_drop) struct tarn_manifest_entry *entries = NULL;
     TARN_OWN(tarn_free_drop) struct tarn_manifest_entry *changelog = NULL;
+    TARN_OWN(tarn_table__index_batch_drop)
+    struct tarn_index_batch *b = tarn_table__index_batch_new(table);
     struct tarn_snapshot snapshot;
     struct tarn_slice json;
     struct tarn_delta delta = {0};
     bool found;
+    int64_t below;
+    uint64_t below_hash = 0;
+    TARN_TRY(tarn_table__indexed_id(table, &below, &below_hash));
     TARN_TRY(tarn_table__read_snapshot(op, table, id, arena, &found, &json, &snapshot));
     if (!found)
         return tarn_status_new(TARN_SNAPSHOT_NOT_FOUND,
                                "table %s: snapshot %" PRId64 " is missing between others",
                                table->name, id);
-    TARN_TRY(read_entries(op, table, snapshot.delta_list, arena, &entries, &delta.count));
+    TARN_TRY(index_delta(op, table, snapshot.delta_list,
+                         &(struct following){b, id, first != 0, &delta}));
     TARN_TRY(read_changelog(op, table, &snapshot, arena, &changelog, &delta.changelog_count));
-    delta.entries = entries;
     delta.changelog = changelog;
     if (first != 0 && tarn_xxh64(json, 0) != first)
         return tarn_status_new(TARN_SNAPSHOT_ROLLED_BACK,
                                "table %s: snapshot %" PRId64 " is another since it was read",
                                table->name, id);
-    if (first == 0) {
-        int64_t indexed;
-        uint64_t hash = 0;
-        TARN_TRY(tarn_table__indexed_id(table, &indexed, &hash));
-        TARN_TRY(check_is(op, table, indexed, hash));
-    }
-    TARN_OWN(tarn_table__index_batch_drop)
-    struct tarn_index_batch *b = tarn_table__index_batch_new(table);
-    TARN_TRY(tarn_table__index_batch_entries(b, id, entries, delta.count, first != 0));
+    if (first == 0)
+        TARN_TRY(check_is(op, table, below, below_hash));
     tarn_table__index_batch_changelog(b, id, changelog, delta.changelog_count);
     tarn_table__index_batch_snapshot(b, &snapshot, json, &delta);
     return tarn_table__index_batch_write(b);
@@ -448,7 +272,7 @@ static struct tarn_status *rebuild(struct tarn_op *op, struct tarn_table *table,
                                "table %s: snapshot %" PRId64 " expired meanwhile", table->name,
                                range.earliest);
     TARN_TRY(tarn_table__read_list(op, table, earliest.base_list, arena, &files, &count));
-    TARN_TRY(index_whole(op, table, files, count));
+    TARN_TRY(tarn_table__index_load(op, table, files, count));
     pthread_mutex_lock(&table->index_lock); /* nobody may have pages of the half of it */
     tarn_table__pages_forget(table);
     pthread_mutex_unlock(&table->index_lock);

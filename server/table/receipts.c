@@ -128,9 +128,17 @@ uint64_t tarn_commit_content(const struct tarn_commit *commit)
 
 uint64_t tarn_table__delta_content(const struct tarn_delta *delta)
 {
-    uint64_t sum = entries_content(delta->entries, delta->count) +
+    uint64_t sum = delta->content + entries_content(delta->entries, delta->count) +
                    changelog_content(delta->changelog, delta->changelog_count);
     return sum != 0 ? sum : 1;
+}
+
+void tarn_table__delta_let_go(struct tarn_delta *delta)
+{
+    delta->content += entries_content(delta->entries, delta->count) +
+                      changelog_content(delta->changelog, delta->changelog_count);
+    delta->entries = delta->changelog = NULL;
+    delta->count = delta->changelog_count = 0;
 }
 
 /* --- landing --- */
