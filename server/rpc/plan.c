@@ -2,8 +2,10 @@
 
 /* Plans, streamed: a message holds the splits of one batch. */
 
-#define MESSAGE_SIZE ((size_t)1 << 20) /* a message is sent when it is larger */
-#define SPLITS_FIELD 1                 /* of PlanResponse */
+#define MESSAGE_SIZE                                                                               \
+    ((size_t)64                                                                                    \
+     << 10) /* a message is sent when it is larger: such a one stays in a processor's cache */
+#define SPLITS_FIELD 1 /* of PlanResponse */
 #define SUMMARY_FIELD 2
 
 static struct tarn_status *take_request(const Tarn__V1__PlanRequest *q,

@@ -27,6 +27,7 @@ struct tarn_state {
     rocksdb_column_family_handle_t *families[TARN_FAMILY_COUNT];
     rocksdb_column_family_handle_t *unnamed; /* RocksDB's own "default"; holds nothing */
     atomic_int iterator_count;
+    atomic_int loading;     /* load_begin without its end */
     atomic_uint load_count; /* names of files that are loaded */
 
     /* intact.c: since the last mark */

@@ -11,6 +11,33 @@
 
 #define LOAD_FILE_SIZE ((uint64_t)32 << 20) /* a file is closed when it is larger */
 
+/* So many files that overlap begin a compaction: RocksDB's own number, and while much is loaded fewer than would hold
+ * up writes (20). */
+#define OVERLAPPING_FILES "4"
+#define OVERLAPPING_FILES_LOADING "16"
+
+static void set_patience(struct tarn_state *state, const char *files)
+{
+    const char *name = "level0_file_num_compaction_trigger";
+    for (int i = 0; i < TARN_FAMILY_COUNT; i++) {
+        char *error = NULL;
+        rocksdb_set_options_cf(state->db, state->families[i], 1, &name, &files, &error);
+        rocksdb_free(error); /* then it only takes longer */
+    }
+}
+
+void tarn_state_load_begin(struct tarn_state *state)
+{
+    if (atomic_fetch_add(&state->loading, 1) == 0)
+        set_patience(state, OVERLAPPING_FILES_LOADING);
+}
+
+void tarn_state_load_end(struct tarn_state *state)
+{
+    if (atomic_fetch_sub(&state->loading, 1) == 1)
+        set_patience(state, OVERLAPPING_FILES);
+}
+
 struct tarn_state_loader {
     struct tarn_state *state; /* borrowed */
     enum tarn_family family;

@@ -86,6 +86,9 @@ struct tarn_state_iterator *tarn_state_iterator_open(struct tarn_state *state,
 
 /* Many keys at once, past the log: they are there, and durable, when finish returns. Keys ascend, and none is
  * given twice. A loader that isn't finished leaves nothing. */
+/* Around many loads: what overlaps is put together once they are all there, not again and again. Nests. */
+void tarn_state_load_begin(struct tarn_state *state);
+void tarn_state_load_end(struct tarn_state *state);
 struct tarn_state_loader;
 TARN_MUST struct tarn_status *tarn_state_loader_new(struct tarn_state *state,
                                                     enum tarn_family family,

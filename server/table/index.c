@@ -415,6 +415,7 @@ void tarn_table__index_batch_snapshot(struct tarn_index_batch *b,
     tarn_state_batch_put(b->batch, b->table->env->state, TARN_FAMILY_SNAPSHOTS,
                          tarn_buf_slice(&key), json);
     put_mark(b, snapshot->id, tarn_xxh64(json, 0), TARN_INDEX_LAYOUT);
+    b->snapshot_id = snapshot->id; /* also where it changed nothing */
     tarn_table__receipts_add(b->batch, b->table, snapshot, delta);
 }
 

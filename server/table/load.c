@@ -9,6 +9,7 @@
 
 #define LOAD_SIZE ((size_t)48 << 20)
 #define LOAD_ENTRIES_MIN 5000 /* fewer go through the log: a file of RocksDB's own costs a sync */
+#define LOAD_ENTRIES_LARGE 200000 /* more: several loads of each thread, which overlap */
 #define LOAD_THREADS 2
 
 /* --- entries that are loaded together --- */
@@ -252,6 +253,15 @@ static struct tarn_status *find_deleted(struct load *load)
     return TARN_OK;
 }
 
+static int64_t entries_of(const struct tarn_manifest_file *files, size_t count)
+{
+    int64_t n = 0;
+    for (size_t i = 0; i < count; i++)
+        if (__builtin_add_overflow(n, files[i].added_count, &n))
+            return INT64_MAX;
+    return n;
+}
+
 struct tarn_status *tarn_table__index_load(struct tarn_op *op, struct tarn_table *table,
                                            const struct tarn_manifest_file *files, size_t count)
 {
@@ -264,16 +274,19 @@ struct tarn_status *tarn_table__index_load(struct tarn_op *op, struct tarn_table
                         .lock = PTHREAD_MUTEX_INITIALIZER};
     struct part parts[LOAD_THREADS];
     TARN_TRY(find_deleted(&load));
+    bool is_large = entries_of(files, count) > LOAD_ENTRIES_LARGE;
+    if (is_large)
+        tarn_state_load_begin(table->env->state);
     for (int i = 0; i < LOAD_THREADS; i++)
         part_init(&parts[i], &load);
     for (int i = 1; i < LOAD_THREADS; i++)
         tarn_exec_post(table->env->exec, run_part, &parts[i]);
     run_part(&parts[0]);
     for (int i = 0; i < LOAD_THREADS; i++) {
-        tarn_exec_wait_begin();
         tarn_gate_wait(parts[i].done, NULL);
-        tarn_exec_wait_end();
         part_fini(&parts[i]);
     }
+    if (is_large)
+        tarn_state_load_end(table->env->state);
     return load.end;
 }

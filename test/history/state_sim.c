@@ -517,6 +517,21 @@ STATE(bool, iterator_next, struct tarn_state_iterator *handle, struct tarn_slice
     return true;
 }
 
+STATE(bool, iterator_find, struct tarn_state_iterator *handle, struct tarn_slice key,
+      struct tarn_slice *value)
+{
+    struct tarn_slice found;
+    if (!in_use)
+        return __real_tarn_state_iterator_find(handle, key, value);
+    tarn_state_iterator_seek(handle, key);
+    if (!tarn_state_iterator_next(handle, &found, value))
+        return false;
+    struct iterator *it = (struct iterator *)handle;
+    bool same = tarn_slice_equal(found, key);
+    it->at -= !same; /* what is there comes next */
+    return same;
+}
+
 STATE(struct tarn_status *, iterator_error, struct tarn_state_iterator *handle)
 {
     return in_use ? TARN_OK : __real_tarn_state_iterator_error(handle);
@@ -539,4 +554,16 @@ STATE(void, iterator_drop, struct tarn_state_iterator **handle)
 {
     __wrap_tarn_state_iterator_free(*handle);
     *handle = NULL;
+}
+
+STATE(void, load_begin, struct tarn_state *handle)
+{
+    if (!in_use)
+        __real_tarn_state_load_begin(handle);
+}
+
+STATE(void, load_end, struct tarn_state *handle)
+{
+    if (!in_use)
+        __real_tarn_state_load_end(handle);
 }
