@@ -183,12 +183,16 @@ static struct tarn_status *find_many(struct tarn_index_batch *b,
     if (n < FIND_MANY)
         return TARN_OK;
     qsort(order, n, sizeof *order, by_key);
-    struct tarn_slice prefix = tarn_slice_of(uuid, TARN_INDEX_UUID_SIZE), live, stats;
+    /* From the first on: what the batches before removed lies below, and would be stepped over. */
+    TARN_OWN(tarn_buf_drop) struct tarn_buf to = {0};
+    tarn_table__range_end(uuid, tarn_slice_str(NULL), &to);
+    struct tarn_state_range range = {.from = order[0]->key, .to = tarn_buf_slice(&to)};
+    struct tarn_slice live, stats;
     TARN_OWN(tarn_state_iterator_drop)
-    struct tarn_state_iterator *lives = tarn_state_iterator_new(state, TARN_FAMILY_LIVE, prefix);
+    struct tarn_state_iterator *lives = tarn_state_iterator_open(state, TARN_FAMILY_LIVE, &range);
     TARN_OWN(tarn_state_iterator_drop)
     struct tarn_state_iterator *all_stats =
-        tarn_state_iterator_new(state, TARN_FAMILY_STATS, prefix);
+        tarn_state_iterator_open(state, TARN_FAMILY_STATS, &range);
     for (size_t i = 0; i < n; i++) {
         if (!tarn_state_iterator_find(lives, order[i]->key, &live) ||
             !tarn_state_iterator_find(all_stats, order[i]->key, &stats))
