@@ -51,6 +51,12 @@ struct tarn_status *tarn_table__live_list(struct tarn_table *table, struct tarn_
 
 #define FIND_MANY 50 /* so many looks pay for a walk */
 
+struct placed { /* an entry of a delta, and where it says it lies */
+    struct tarn_slice key;
+    const struct tarn_manifest_entry *entry;
+    struct tarn_slice value; /* what was found there: LIVE's value, and STATS' behind it */
+};
+
 struct touched { /* an identity in the batch: the state doesn't show it yet */
     bool live;
     int64_t added_by, made;
@@ -151,56 +157,29 @@ static void batch_add(struct tarn_index_batch *b, const struct tarn_manifest_ent
 
 /* --- what a delta deletes --- */
 
-struct
-    hit { /* a file that was looked for where its entry says it lies; data NULL: it isn't there */
-    struct tarn_slice key, value;
-};
-
-static int by_key(const void *a, const void *b)
-{
-    const struct hit *const *left = a, *const *right = b;
-    return tarn_slice_compare((*left)->key, (*right)->key);
-}
-
 /* Many are found by a walk over LIVE and STATS in step, for a fraction of what a look for each would cost. */
-static struct tarn_status *find_many(struct tarn_index_batch *b,
-                                     const struct tarn_manifest_entry *entries, size_t count,
-                                     struct hit *hits)
+static struct tarn_status *find_many(struct tarn_index_batch *b, struct placed *list, size_t count)
 {
     struct tarn_state *state = b->table->env->state;
-    const char *uuid = b->table->uuid;
-    TARN_OWN(tarn_buf_drop) struct tarn_buf buf = {0};
-    struct hit **order = tarn_arena_alloc(b->arena, (count + 1) * sizeof *order);
-    size_t n = 0;
-    for (size_t i = 0; i < count; i++) {
-        if (entries[i].kind != TARN_ENTRY_DELETE)
-            continue;
-        tarn_buf_clear(&buf);
-        tarn_table__live_key(uuid, &entries[i], &buf);
-        hits[i].key = tarn_arena_copy(b->arena, tarn_buf_slice(&buf));
-        order[n++] = &hits[i];
-    }
-    if (n < FIND_MANY)
-        return TARN_OK;
-    qsort(order, n, sizeof *order, by_key);
-    /* From the first on: what the batches before removed lies below, and would be stepped over. */
+    TARN_OWN(tarn_buf_drop) struct tarn_buf value = {0};
     TARN_OWN(tarn_buf_drop) struct tarn_buf to = {0};
-    tarn_table__range_end(uuid, tarn_slice_str(NULL), &to);
-    struct tarn_state_range range = {.from = order[0]->key, .to = tarn_buf_slice(&to)};
+    /* From the first on: what batches before removed lies below, and would be stepped over. */
+    tarn_table__range_end(b->table->uuid, tarn_slice_str(NULL), &to);
+    struct tarn_state_range range = {.from = list[0].key, .to = tarn_buf_slice(&to)};
     struct tarn_slice live, stats;
     TARN_OWN(tarn_state_iterator_drop)
     struct tarn_state_iterator *lives = tarn_state_iterator_open(state, TARN_FAMILY_LIVE, &range);
     TARN_OWN(tarn_state_iterator_drop)
     struct tarn_state_iterator *all_stats =
         tarn_state_iterator_open(state, TARN_FAMILY_STATS, &range);
-    for (size_t i = 0; i < n; i++) {
-        if (!tarn_state_iterator_find(lives, order[i]->key, &live) ||
-            !tarn_state_iterator_find(all_stats, order[i]->key, &stats))
+    for (size_t i = 0; i < count; i++) {
+        if (!tarn_state_iterator_find(lives, list[i].key, &live) ||
+            !tarn_state_iterator_find(all_stats, list[i].key, &stats))
             continue;
-        tarn_buf_clear(&buf);
-        tarn_buf_add_slice(&buf, live);
-        tarn_buf_add_slice(&buf, stats);
-        order[i]->value = tarn_arena_copy(b->arena, tarn_buf_slice(&buf));
+        tarn_buf_clear(&value);
+        tarn_buf_add_slice(&value, live);
+        tarn_buf_add_slice(&value, stats);
+        list[i].value = tarn_arena_copy(b->arena, tarn_buf_slice(&value));
     }
     TARN_TRY(tarn_state_iterator_error(lives));
     return tarn_state_iterator_error(all_stats);
@@ -228,14 +207,14 @@ static struct tarn_status *find_there(struct tarn_index_batch *b,
 /* What is live under this identity: *made, and *value as above. A DELETE needn't know when its file was made. */
 static struct tarn_status *find_live(struct tarn_index_batch *b,
                                      const struct tarn_manifest_entry *entry,
-                                     struct tarn_slice name_key, const struct hit *hit, bool *found,
+                                     struct tarn_slice name_key, struct tarn_slice hit, bool *found,
                                      int64_t *made, struct tarn_buf *value)
 {
     struct tarn_manifest_entry there = *entry;
     *made = entry->file.creation_time_ms;
-    *found = hit->value.data != NULL;
+    *found = hit.data != NULL;
     if (*found)
-        tarn_buf_add_slice(value, hit->value);
+        tarn_buf_add_slice(value, hit);
     else
         TARN_TRY(find_there(b, entry, found, value));
     if (*found)
@@ -262,10 +241,10 @@ static void forget_added(struct tarn_index_batch *b, const struct tarn_manifest_
 }
 
 /* *found false: the entry isn't live, so the index and the table disagree. */
-static struct tarn_status *batch_remove(struct tarn_index_batch *b,
-                                        const struct tarn_manifest_entry *entry,
-                                        const struct hit *hit, int64_t removed_by, bool *found)
+static struct tarn_status *batch_remove(struct tarn_index_batch *b, const struct placed *placed,
+                                        int64_t removed_by, bool *found)
 {
+    const struct tarn_manifest_entry *entry = placed->entry;
     TARN_OWN(tarn_buf_drop) struct tarn_buf key = {0};
     TARN_OWN(tarn_buf_drop) struct tarn_buf name = {0};
     TARN_OWN(tarn_buf_drop) struct tarn_buf gone = {0};
@@ -281,8 +260,8 @@ static struct tarn_status *batch_remove(struct tarn_index_batch *b,
         live.file.creation_time_ms = t->made;
         added_by = t->added_by;
     } else {
-        TARN_TRY(find_live(b, entry, tarn_buf_slice(&name), hit, found, &live.file.creation_time_ms,
-                           &value));
+        TARN_TRY(find_live(b, entry, tarn_buf_slice(&name), placed->value, found,
+                           &live.file.creation_time_ms, &value));
     }
     if (!*found)
         return TARN_OK;
@@ -358,24 +337,53 @@ static struct tarn_status *mark_unfinished(struct tarn_index_batch *b)
     return TARN_OK;
 }
 
+static int by_key(const void *a, const void *b)
+{
+    const struct placed *left = a, *right = b;
+    int c = tarn_slice_compare(left->key, right->key);
+    return c != 0 ? c : (left->entry > right->entry) - (left->entry < right->entry);
+}
+
+/* Entries of one kind, whose order doesn't matter: in that of the index they are found, and written, far faster. */
+static struct tarn_status *batch_run(struct tarn_index_batch *b, int64_t snapshot_id,
+                                     const struct tarn_manifest_entry *entries, size_t count,
+                                     bool lenient)
+{
+    TARN_OWN(tarn_buf_drop) struct tarn_buf key = {0};
+    struct placed *list = tarn_arena_calloc(b->arena, count, sizeof *list);
+    for (size_t i = 0; i < count; i++) {
+        tarn_buf_clear(&key);
+        tarn_table__live_key(b->table->uuid, &entries[i], &key);
+        list[i].key = tarn_arena_copy(b->arena, tarn_buf_slice(&key));
+        list[i].entry = &entries[i];
+    }
+    qsort(list, count, sizeof *list, by_key);
+    if (entries->kind == TARN_ENTRY_DELETE && count >= FIND_MANY)
+        TARN_TRY(find_many(b, list, count));
+    for (size_t i = 0; i < count; i++) {
+        bool found = true;
+        if (entries->kind == TARN_ENTRY_ADD)
+            batch_add(b, list[i].entry, snapshot_id);
+        else
+            TARN_TRY(batch_remove(b, &list[i], snapshot_id, &found));
+        if (!found && !lenient)
+            return tarn_status_new(TARN_MANIFEST_MALFORMED,
+                                   "table %s: snapshot %" PRId64 " deletes %.*s, which is not live",
+                                   b->table->name, snapshot_id,
+                                   TARN_SLICE_ARG(list[i].entry->file.name));
+    }
+    return TARN_OK;
+}
+
 /* As many as fill the batch. */
 static struct tarn_status *batch_some(struct tarn_index_batch *b, int64_t snapshot_id,
                                       const struct tarn_manifest_entry *entries, size_t count,
                                       bool lenient)
 {
-    struct hit *hits = tarn_arena_calloc(b->arena, count + 1, sizeof *hits);
-    TARN_TRY(find_many(b, entries, count, hits));
-    for (size_t i = 0; i < count; i++) {
-        bool found = true;
-        if (entries[i].kind == TARN_ENTRY_ADD)
-            batch_add(b, &entries[i], snapshot_id);
-        else
-            TARN_TRY(batch_remove(b, &entries[i], &hits[i], snapshot_id, &found));
-        if (!found && !lenient)
-            return tarn_status_new(TARN_MANIFEST_MALFORMED,
-                                   "table %s: snapshot %" PRId64 " deletes %.*s, which is not live",
-                                   b->table->name, snapshot_id,
-                                   TARN_SLICE_ARG(entries[i].file.name));
+    for (size_t begin = 0, end; begin < count; begin = end) {
+        for (end = begin + 1; end < count && entries[end].kind == entries[begin].kind;)
+            end++;
+        TARN_TRY(batch_run(b, snapshot_id, entries + begin, end - begin, lenient));
     }
     b->entry_count += count;
     if (b->entry_count >= TARN_INDEX_BATCH_ENTRIES)

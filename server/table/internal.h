@@ -137,7 +137,7 @@ TARN_MUST struct tarn_status *tarn_table__read_list(struct tarn_op *op, struct t
                                                     struct tarn_slice name,
                                                     struct tarn_arena *arena,
                                                     struct tarn_manifest_file **out, size_t *count);
-/* Block by block, for what may be large: `each` borrows the entries of one. */
+/* Some thousand at a time, for what may be large: `each` borrows them. */
 TARN_MUST struct tarn_status *tarn_table__walk_manifest(
     struct tarn_op *op, struct tarn_table *table, struct tarn_slice name,
     struct tarn_status *(*each)(void *arg, const struct tarn_manifest_entry *entries, size_t count),
