@@ -21,18 +21,24 @@ void tarn_key_add_i64(struct tarn_buf *key, int64_t value)
 
 void tarn_key_add_bytes(struct tarn_buf *key, struct tarn_slice bytes)
 {
-    while (bytes.size > 0) {
-        const uint8_t *zero = memchr(bytes.data, ESCAPE, bytes.size);
-        size_t plain = zero == NULL ? bytes.size : (size_t)(zero - bytes.data);
-        tarn_buf_add(key, bytes.data, plain);
-        if (zero == NULL)
-            break;
-        tarn_buf_add_byte(key, ESCAPE);
-        tarn_buf_add_byte(key, ESCAPED_ZERO);
-        bytes = tarn_slice_of(zero + 1, bytes.size - plain - 1);
+    tarn_buf_reserve(key, bytes.size * 2 + 2);
+    uint8_t *to = key->data + key->size;
+    for (const uint8_t *at = bytes.data, *end = at + bytes.size; at < end;) {
+        if (*at == ESCAPE) { /* rows of few columns are mostly zeros */
+            *to++ = ESCAPE;
+            *to++ = ESCAPED_ZERO;
+            at++;
+            continue;
+        }
+        const uint8_t *zero = memchr(at, ESCAPE, (size_t)(end - at));
+        size_t plain = (size_t)((zero == NULL ? end : zero) - at);
+        memcpy(to, at, plain);
+        to += plain;
+        at += plain;
     }
-    tarn_buf_add_byte(key, ESCAPE);
-    tarn_buf_add_byte(key, END);
+    *to++ = ESCAPE;
+    *to++ = END;
+    key->size = (size_t)(to - key->data);
 }
 
 bool tarn_key_take_u64(struct tarn_slice *key, uint64_t *out)

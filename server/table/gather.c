@@ -153,10 +153,11 @@ static void stats_walk_fini(struct stats_walk *w)
 }
 
 /* The entry, which lies in page `page`, gets its statistics, which are there until the next step. */
-static struct tarn_status *add_stats(struct tarn_planner *p, const struct tarn_page_set *set,
+static struct tarn_status *add_stats(struct tarn_planner *p, const struct tarn_bucket_work *work,
                                      size_t page, struct tarn_slice packed, struct stats_walk *w,
                                      struct tarn_manifest_entry *entry)
 {
+    const struct tarn_page_set *set = &work->pages;
     struct tarn_slice stats;
     if (w->it == NULL) {
         struct tarn_state_range range = {set->pages[page].from, set->pages[set->count - 1].to,
@@ -165,7 +166,7 @@ static struct tarn_status *add_stats(struct tarn_planner *p, const struct tarn_p
     }
     TARN_TRY(tarn_manifest_entry_view(packed, p->scratch, entry)); /* its lists make its key */
     tarn_buf_clear(&w->key);
-    tarn_table__live_key(p->table->uuid, entry, &w->key);
+    tarn_table__live_key_in(p->table->uuid, work->key, entry, &w->key);
     if (!tarn_state_iterator_find(w->it, tarn_buf_slice(&w->key), &stats)) {
         TARN_TRY(tarn_state_iterator_error(w->it));
         return damaged(p);
@@ -194,7 +195,7 @@ static struct tarn_status *consider_live(struct tarn_planner *p, struct tarn_buc
     TARN_TRY(passes_bare(p, &entry, &passes));
     bool bounding = bounds != NULL && bounds->has_values;
     if (bounding || (passes && p->has_where))
-        TARN_TRY(add_stats(p, &work->pages, page, packed, walk, &entry));
+        TARN_TRY(add_stats(p, work, page, packed, walk, &entry));
     if (bounding) { /* an append table's: what its page is bounded by judges the file, too */
         TARN_TRY(tarn_plan__page_bounds_add(p, bounds, &entry.file, i == 0));
         bool matches = tarn_plan__bounds_match(p);
@@ -289,11 +290,10 @@ static struct tarn_status *gather_removed(struct tarn_planner *p, struct tarn_bu
 /* --- statistics of the files of a batch --- */
 
 /* A file that was removed since it was gathered took its statistics along. */
-static struct tarn_status *find_among_removed(struct tarn_planner *p,
-                                              const struct tarn_bucket_work *work,
-                                              const struct tarn_manifest_entry *entry,
-                                              int64_t added_by, struct tarn_arena *arena,
-                                              struct tarn_slice *out)
+static struct tarn_status *add_of_removed(struct tarn_planner *p,
+                                          const struct tarn_bucket_work *work,
+                                          const struct tarn_manifest_entry *entry, int64_t added_by,
+                                          struct tarn_buf *out)
 {
     TARN_OWN(tarn_buf_drop) struct tarn_buf from = {0};
     TARN_OWN(tarn_buf_drop) struct tarn_buf to = {0};
@@ -314,8 +314,7 @@ static struct tarn_status *find_among_removed(struct tarn_planner *p,
             struct tarn_slice fields, stats;
             TARN_TRY(tarn_manifest_entry_fields(packed, &fields, &stats));
             const uint8_t *behind = fields.data + fields.size; /* where packed statistics lie */
-            *out = tarn_arena_copy(
-                arena, tarn_slice_of(behind, (size_t)(packed.data + packed.size - behind)));
+            tarn_buf_add(out, behind, (size_t)(packed.data + packed.size - behind));
             return TARN_OK;
         }
     }
@@ -332,7 +331,7 @@ static int by_key_order(const void *a, const void *b)
 
 /* Of files of one bucket. The walk is a short one: who reads slowly holds nothing in the state. */
 static struct tarn_status *bucket_stats(struct tarn_planner *p, struct tarn_late_file *files,
-                                        size_t count, struct tarn_arena *arena)
+                                        size_t count, struct tarn_buf *out)
 {
     const struct tarn_bucket_work *work = files->work;
     TARN_OWN(tarn_buf_drop) struct tarn_buf key = {0};
@@ -352,24 +351,26 @@ static struct tarn_status *bucket_stats(struct tarn_planner *p, struct tarn_late
         tarn_plan__scratch_reset(p);
         TARN_TRY(tarn_manifest_entry_view(packed, p->scratch, &entry));
         tarn_buf_clear(&key);
-        tarn_table__live_key(p->table->uuid, &entry, &key);
+        tarn_table__live_key_in(p->table->uuid, work->key, &entry, &key);
+        files[i].at = out->size;
         if (tarn_state_iterator_find(it, tarn_buf_slice(&key), &stats)) {
-            files[i].stats = tarn_arena_copy(arena, stats);
+            tarn_buf_add_slice(out, stats);
             continue;
         }
         TARN_TRY(tarn_state_iterator_error(it));
-        TARN_TRY(find_among_removed(p, work, &entry, ref->added_by, arena, &files[i].stats));
+        TARN_TRY(add_of_removed(p, work, &entry, ref->added_by, out));
     }
     return TARN_OK;
 }
 
 struct tarn_status *tarn_plan__late_stats(struct tarn_planner *p, struct tarn_late_file *files,
-                                          size_t count, struct tarn_arena *arena)
+                                          size_t count, struct tarn_buf *out)
 {
+    tarn_buf_clear(out);
     for (size_t begin = 0, end; begin < count; begin = end) {
         for (end = begin + 1; end < count && files[end].work == files[begin].work;)
             end++;
-        TARN_TRY(bucket_stats(p, files + begin, end - begin, arena));
+        TARN_TRY(bucket_stats(p, files + begin, end - begin, out));
     }
     return TARN_OK;
 }

@@ -50,6 +50,14 @@ void tarn_table__live_key(const char *uuid, const struct tarn_manifest_entry *en
     add_rest(entry, key);
 }
 
+void tarn_table__live_key_in(const char *uuid, struct tarn_slice bucket_key,
+                             const struct tarn_manifest_entry *entry, struct tarn_buf *key)
+{
+    add_uuid(key, uuid);
+    tarn_buf_add_slice(key, bucket_key);
+    add_rest(entry, key);
+}
+
 void tarn_table__name_key(const char *uuid, const struct tarn_manifest_entry *entry,
                           struct tarn_buf *key)
 {
@@ -107,11 +115,14 @@ void tarn_table__snapshot_key(const char *uuid, int64_t id, struct tarn_buf *key
 size_t tarn_table__bucket_size(struct tarn_slice rest)
 {
     for (size_t i = 0; i + 1 < rest.size;) {
-        const uint8_t *zero = memchr(rest.data + i, 0, rest.size - 1 - i);
-        if (zero == NULL)
-            return 0;
-        i = (size_t)(zero - rest.data) + 2;
-        if (zero[1] == 0)
+        if (rest.data[i] != 0) {
+            const uint8_t *zero = memchr(rest.data + i, 0, rest.size - 1 - i);
+            if (zero == NULL)
+                return 0;
+            i = (size_t)(zero - rest.data);
+        }
+        i += 2; /* 00 ff: a zero; 00 00: the end */
+        if (rest.data[i - 1] == 0)
             return i + 8 <= rest.size ? i + 8 : 0;
     }
     return 0;

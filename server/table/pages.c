@@ -357,11 +357,14 @@ static void reader_note_total(struct reader *r, struct tarn_slice value)
         r->total_buckets = -1;
 }
 
-static void reader_add(struct reader *r, struct tarn_slice key, struct tarn_slice value)
+/* False: the key is damaged. */
+static bool reader_add(struct reader *r, struct tarn_slice key, struct tarn_slice value)
 {
     struct page *last = r->count == 0 ? NULL : r->list[r->count - 1].page;
     if (last == NULL || !tarn_slice_starts_with(key, bucket_of(last))) {
         size_t bucket_size = tarn_table__bucket_size(key);
+        if (bucket_size == 0)
+            return false;
         reader_begin_page(r, tarn_slice_of(key.data, bucket_size), bucket_size);
     } else if (reader_is_full(r)) {
         reader_begin_page(r, key, last->bucket_size);
@@ -369,6 +372,7 @@ static void reader_add(struct reader *r, struct tarn_slice key, struct tarn_slic
     reader_note_total(r, value);
     r->at[r->filled++] = (uint32_t)r->bytes.size;
     tarn_buf_add_slice(&r->bytes, value);
+    return true;
 }
 
 static struct tarn_status *damaged_key(const struct tarn_table *table)
@@ -394,9 +398,8 @@ static struct tarn_status *read_all(struct tarn_op *op, struct tarn_table *table
         if ((++steps & 4095) == 0)
             TARN_TRY(tarn_op_check(op));
         key = tarn_slice_of(key.data + TARN_INDEX_UUID_SIZE, key.size - TARN_INDEX_UUID_SIZE);
-        if (tarn_table__bucket_size(key) == 0)
+        if (!reader_add(r, key, value))
             return damaged_key(table);
-        reader_add(r, key, value);
         for (; published + 1 < r->count; published++) { /* finished ones count, and may go */
             pthread_mutex_lock(&cache.lock);
             set_content(r->list[published].page, tarn_move(r->list[published].content));
@@ -630,10 +633,11 @@ static struct tarn_status *read_page(struct loading *l, const struct tarn_page_r
                       tarn_slice_of(page->from.data + TARN_INDEX_UUID_SIZE,
                                     page->from.size - TARN_INDEX_UUID_SIZE),
                       l->bucket.size);
-    while (tarn_state_iterator_next(it, &key, &value))
-        reader_add(r,
-                   tarn_slice_of(key.data + TARN_INDEX_UUID_SIZE, key.size - TARN_INDEX_UUID_SIZE),
-                   value);
+    while (tarn_state_iterator_next(it, &key, &value)) {
+        key = tarn_slice_of(key.data + TARN_INDEX_UUID_SIZE, key.size - TARN_INDEX_UUID_SIZE);
+        if (!reader_add(r, key, value))
+            return damaged_key(l->table);
+    }
     reader_end_page(r);
     return tarn_state_iterator_error(it);
 }

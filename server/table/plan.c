@@ -17,7 +17,8 @@ struct batch { /* lists on the heap; their memory serves all batches of a plan *
     size_t file_count, file_capacity;
     struct tarn_late_file *late; /* whose statistics are still to be fetched */
     size_t late_count, late_capacity;
-    struct tarn_arena *arena; /* of statistics and lists; NULL: none yet */
+    struct tarn_buf stats;    /* of those */
+    struct tarn_arena *arena; /* of lists in files; NULL: none yet */
 };
 
 struct tarn_plan_cursor {
@@ -146,6 +147,7 @@ void tarn_plan_cursor_free(struct tarn_plan_cursor *c)
     free(c->batch.files);
     free(c->batch.bytes);
     free(c->batch.late);
+    tarn_buf_drop(&c->batch.stats);
     tarn_arena_free(c->batch.arena);
     tarn_plan__covering_free(c->p.covering);
     free(c->p.listed);
@@ -185,7 +187,7 @@ static struct tarn_status *put_file(struct tarn_plan_cursor *c, struct batch *b,
     grow_files(b, request->as_bytes);
     if (request->with_stats && !ref->has_stats) {
         TARN_GROW(b->late, b->late_count, b->late_capacity);
-        b->late[b->late_count++] = (struct tarn_late_file){work, ref, b->file_count, {0}};
+        b->late[b->late_count++] = (struct tarn_late_file){work, ref, b->file_count, 0};
     }
     if (request->as_bytes) {
         struct tarn_plan_bytes *bytes = &b->bytes[b->file_count];
@@ -212,14 +214,15 @@ static struct tarn_status *put_file(struct tarn_plan_cursor *c, struct batch *b,
 
 static struct tarn_status *put_late_stats(struct tarn_plan_cursor *c, struct batch *b)
 {
-    TARN_TRY(tarn_plan__late_stats(&c->p, b->late, b->late_count, b->arena));
-    for (size_t i = 0; i < b->late_count; i++) {
+    TARN_TRY(tarn_plan__late_stats(&c->p, b->late, b->late_count, &b->stats));
+    for (size_t i = 0, end; i < b->late_count; i++) {
         const struct tarn_late_file *late = &b->late[i];
+        end = i + 1 < b->late_count ? late[1].at : b->stats.size;
+        struct tarn_slice packed = tarn_slice_of(b->stats.data + late->at, end - late->at);
         if (c->p.request.as_bytes)
-            TARN_TRY(tarn_manifest_stats_fields(late->stats, &b->bytes[late->place].stats));
+            TARN_TRY(tarn_manifest_stats_fields(packed, &b->bytes[late->place].stats));
         else
-            TARN_TRY(
-                tarn_manifest_stats_view(late->stats, b->arena, &b->files[late->place].entry.file));
+            TARN_TRY(tarn_manifest_stats_view(packed, b->arena, &b->files[late->place].entry.file));
     }
     return TARN_OK;
 }

@@ -136,12 +136,13 @@ struct tarn_ref *tarn_plan__ref_add(struct tarn_bucket_work *work,
 struct tarn_late_file {
     const struct tarn_bucket_work *work;
     const struct tarn_ref *ref;
-    size_t place;            /* the caller's */
-    struct tarn_slice stats; /* packed; in the arena */
+    size_t place; /* the caller's */
+    size_t at;    /* where its packed statistics begin in `out` */
 };
+/* The files' order may be another one afterwards. */
 TARN_MUST struct tarn_status *tarn_plan__late_stats(struct tarn_planner *p,
                                                     struct tarn_late_file *files, size_t count,
-                                                    struct tarn_arena *arena);
+                                                    struct tarn_buf *out);
 /* The next bucket with files that may matter, whose files are gathered; *found false: that was all. */
 TARN_MUST struct tarn_status *tarn_plan__next_bucket(struct tarn_planner *p, bool *found,
                                                      struct tarn_bucket_work *work);
