@@ -427,6 +427,33 @@ static const char *walked(struct tarn_test *t, struct tarn_state *state,
     return tarn_arena_str(t->arena, tarn_buf_slice(&text));
 }
 
+TARN_TEST(state, many_keys_are_found_in_order)
+{
+    struct tarn_state *state = open_state(filled(t), false);
+    struct tarn_slice value, key;
+    for (int i = 0; i < 40; i += 2)
+        put(state, TARN_FAMILY_LIVE, tarn_arena_printf(t->arena, "find%02d", i),
+            tarn_arena_printf(t->arena, "%d", i));
+    struct tarn_state_range range = {.from = S("find"), .to = S("finf")};
+    struct tarn_state_iterator *it = tarn_state_iterator_open(state, TARN_FAMILY_LIVE, &range);
+    static const int wanted[] = {0, 1, 2, 3, 4, 5, 9, 10, 38, 39, 41, 7, 8, 8, 0, 30, 12};
+    for (size_t i = 0; i < TARN_COUNT_OF(wanted); i++) { /* near, far, behind, twice, not there */
+        const char *name = tarn_arena_printf(t->arena, "find%02d", wanted[i]);
+        bool there = wanted[i] % 2 == 0 && wanted[i] < 40;
+        expect_int(tarn_state_iterator_find(it, tarn_slice_str(name), &value), there);
+        if (there)
+            expect_str(tarn_arena_str(t->arena, value),
+                       tarn_arena_printf(t->arena, "%d", wanted[i]));
+    }
+    expect_true(tarn_state_iterator_next(it, &key, &value)); /* what comes behind the last */
+    expect_str(tarn_arena_str(t->arena, key), "find14");
+    expect_false(tarn_state_iterator_find(it, S("find15"), &value));
+    expect_true(tarn_state_iterator_next(it, &key, &value));
+    expect_str(tarn_arena_str(t->arena, key), "find16");
+    tarn_state_iterator_free(it);
+    tarn_state_close(state);
+}
+
 TARN_TEST(state, a_view_is_one_moment_of_all_families)
 {
     struct tarn_state *state = open_state(filled(t), false);
