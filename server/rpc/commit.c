@@ -49,13 +49,12 @@ static const struct tarn_vector_range *take_vectors(struct tarn_op *op,
 }
 
 static struct tarn_status *take_indexes(struct tarn_op *op, Tarn__V1__IndexEntry *const *in,
-                                        size_t count, const struct tarn_index_change **out)
+                                        size_t count, const struct tarn_index_file **out)
 {
-    struct tarn_index_change *list = TARN_RPC_ARRAY(op, count, *list);
+    struct tarn_index_file *list = TARN_RPC_ARRAY(op, count, *list);
     for (size_t i = 0; i < count; i++) {
-        struct tarn_index_file *f = &list[i].file;
-        TARN_TRY(take_kind(in[i]->kind, i, &list[i].kind));
-        f->kind = list[i].kind;
+        struct tarn_index_file *f = &list[i];
+        TARN_TRY(take_kind(in[i]->kind, i, &f->kind));
         f->partition = take_partition(in[i]->partition);
         f->bucket = in[i]->bucket;
         f->type = tarn_slice_str(in[i]->type);

@@ -188,7 +188,7 @@ static struct tarn_status *check_part(struct checker *c, struct tarn_commit_part
             return tarn_status_new(TARN_INVALID_ARGUMENT, "changelog file %.*s can only be added",
                                    TARN_SLICE_ARG(part->changelog[i].file.name));
     for (size_t i = 0; i < part->index_count; i++)
-        TARN_TRY(check_index(c, &part->index[i].file));
+        TARN_TRY(check_index(c, &part->index[i]));
     return TARN_OK;
 }
 

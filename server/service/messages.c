@@ -8,7 +8,7 @@
 struct part_builder {
     struct tarn_manifest_entry *entries, *changelog;
     size_t count, capacity, changelog_count, changelog_capacity;
-    struct tarn_index_change *index;
+    struct tarn_index_file *index;
     size_t index_count, index_capacity;
 };
 
@@ -40,7 +40,8 @@ static void add_indexes(struct part_builder *b, enum tarn_entry_kind kind,
 {
     for (size_t i = 0; i < indexes->count; i++) {
         TARN_GROW(b->index, b->index_count, b->index_capacity);
-        b->index[b->index_count++] = (struct tarn_index_change){kind, indexes->files[i]};
+        b->index[b->index_count] = indexes->files[i];
+        b->index[b->index_count++].kind = kind;
     }
 }
 

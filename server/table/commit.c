@@ -520,7 +520,7 @@ enum tarn_commit_kind tarn_commit_append_kind(const struct tarn_commit *commit)
         if (part->entries[i].kind == TARN_ENTRY_DELETE)
             return TARN_COMMIT_OVERWRITE;
     for (size_t i = 0; i < part->index_count; i++)
-        if (tarn_slice_is(part->index[i].file.type, TARN_INDEX_DELETION_VECTORS))
+        if (tarn_slice_is(part->index[i].type, TARN_INDEX_DELETION_VECTORS))
             return TARN_COMMIT_OVERWRITE;
     return TARN_COMMIT_APPEND;
 }

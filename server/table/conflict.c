@@ -293,7 +293,7 @@ static struct tarn_map *touched_partitions(const struct tarn_candidate *c)
     for (size_t i = 0; i < c->count; i++)
         tarn_map_set(partitions, c->entries[i].partition, partitions);
     for (size_t i = 0; i < c->index_count; i++)
-        tarn_map_set(partitions, c->index[i].file.partition, partitions);
+        tarn_map_set(partitions, c->index[i].partition, partitions);
     return partitions;
 }
 

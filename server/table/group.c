@@ -146,7 +146,7 @@ static bool files_fit(struct touched *t, const struct tarn_commit_part *part)
             return false;
     }
     for (size_t i = 0; i < part->index_count; i++) {
-        const struct tarn_index_file *f = &part->index[i].file;
+        const struct tarn_index_file *f = &part->index[i];
         if (has(t, place_key(t, TAG_INDEX, f->partition, f->bucket, no_name)))
             return false;
     }
@@ -212,7 +212,7 @@ static void touch_files(struct touched *t, const struct tarn_commit_part *part)
         tarn_map_set(t->map, place_key(t, TAG_FILE, e->partition, e->bucket, e->file.name), t);
     }
     for (size_t i = 0; i < part->index_count; i++) {
-        const struct tarn_index_file *f = &part->index[i].file;
+        const struct tarn_index_file *f = &part->index[i];
         tarn_map_set(t->map, place_key(t, TAG_INDEX, f->partition, f->bucket, no_name), t);
     }
 }

@@ -256,7 +256,7 @@ static bool names_present(const struct tarn_candidate *c, const struct tarn_inde
     bool named = false;
     *other = false;
     for (size_t i = 0; i < c->index_count; i++) {
-        const struct tarn_index_file *d = &c->index[i].file;
+        const struct tarn_index_file *d = &c->index[i];
         if (c->index[i].kind != TARN_ENTRY_DELETE || d->bucket != f->bucket ||
             !tarn_slice_equal(d->type, f->type) || !tarn_slice_equal(d->partition, f->partition))
             continue;
@@ -307,9 +307,9 @@ static struct tarn_status *find_present(struct tarn_op *op, struct tarn_table *t
 
 static struct tarn_status *check_fresh(struct tarn_op *op, struct tarn_table *table,
                                        const struct tarn_head *head, const struct tarn_candidate *c,
-                                       const struct tarn_index_change *change, struct base *base)
+                                       const struct tarn_index_file *f, struct base *base)
 {
-    const struct tarn_index_file *f = &change->file, *now;
+    const struct tarn_index_file *now;
     TARN_TRY(find_present(op, table, head, f, &now));
     bool other, same;
     bool named = names_present(c, f, now, &other);
@@ -330,7 +330,7 @@ static bool is_removed(const struct tarn_candidate *c, const struct tarn_table *
                        const struct tarn_index_file *now)
 {
     for (size_t i = 0; i < c->index_count; i++) {
-        const struct tarn_index_file *f = &c->index[i].file;
+        const struct tarn_index_file *f = &c->index[i];
         if (!is_vectors(f) || f->bucket != now->bucket ||
             !tarn_slice_equal(f->partition, now->partition))
             continue;
@@ -425,8 +425,8 @@ static struct tarn_status *check_unbucketed(struct tarn_table *table,
     TARN_OWN(tarn_map_drop) struct tarn_map *added = files_by_name(c, TARN_ENTRY_ADD);
     TARN_OWN(tarn_map_drop) struct tarn_map *removed = files_by_name(c, TARN_ENTRY_DELETE);
     for (size_t i = 0; i < c->index_count; i++)
-        if (c->index[i].kind == TARN_ENTRY_ADD && is_vectors(&c->index[i].file))
-            TARN_TRY(check_vectors(table, &c->index[i].file, added, removed));
+        if (c->index[i].kind == TARN_ENTRY_ADD && is_vectors(&c->index[i]))
+            TARN_TRY(check_vectors(table, &c->index[i], added, removed));
     return TARN_OK;
 }
 
@@ -442,17 +442,6 @@ static bool needs_reading(const struct tarn_table *table, const struct tarn_cand
     return false;
 }
 
-static struct tarn_index_file *as_files(struct tarn_op *op, const struct tarn_index_change *changes,
-                                        size_t count)
-{
-    struct tarn_index_file *files = tarn_arena_calloc(op->arena, count + 1, sizeof *files);
-    for (size_t i = 0; i < count; i++) {
-        files[i] = changes[i].file;
-        files[i].kind = changes[i].kind;
-    }
-    return files;
-}
-
 /* Can they be combined with what is there at all? What goes by name conflicts here. */
 static struct tarn_status *check_combination(struct tarn_op *op, struct tarn_table *table,
                                              const struct tarn_head *head,
@@ -463,8 +452,8 @@ static struct tarn_status *check_combination(struct tarn_op *op, struct tarn_tab
     struct tarn_index_file *combined;
     size_t count;
     TARN_TRY(load(op, table, head->snapshot.index_manifest, &slot));
-    return tarn_index_combine(slot->files, slot->count, as_files(op, c->index, c->index_count),
-                              c->index_count, is_bucketed(table), arena, &combined, &count);
+    return tarn_index_combine(slot->files, slot->count, c->index, c->index_count,
+                              is_bucketed(table), arena, &combined, &count);
 }
 
 struct tarn_status *tarn_table__check_indexes(struct tarn_op *op, struct tarn_table *table,
@@ -477,7 +466,7 @@ struct tarn_status *tarn_table__check_indexes(struct tarn_op *op, struct tarn_ta
     head = head == NULL ? &nothing : head;
     struct base base = {.id = c->base_snapshot_id};
     for (size_t i = 0; i < c->index_count; i++)
-        if (is_of_bucket(table, &c->index[i].file))
+        if (is_of_bucket(table, &c->index[i]))
             TARN_TRY(check_fresh(op, table, head, c, &c->index[i], &base));
     TARN_TRY(check_removed_files(op, table, head, c));
     if (c->index_count == 0)
@@ -491,8 +480,8 @@ struct tarn_status *tarn_table__check_indexes(struct tarn_op *op, struct tarn_ta
 
 struct tarn_status *tarn_table__combine_indexes(struct tarn_op *op, struct tarn_table *table,
                                                 struct tarn_slice previous,
-                                                const struct tarn_index_change *changes,
-                                                size_t count, struct tarn_objects *objects,
+                                                const struct tarn_index_file *changes, size_t count,
+                                                struct tarn_objects *objects,
                                                 struct tarn_slice *name)
 {
     *name = previous;
@@ -502,8 +491,8 @@ struct tarn_status *tarn_table__combine_indexes(struct tarn_op *op, struct tarn_
     struct tarn_index_file *files;
     size_t file_count;
     TARN_TRY(load(op, table, previous, &slot));
-    TARN_TRY(tarn_index_combine(slot->files, slot->count, as_files(op, changes, count), count,
-                                is_bucketed(table), op->arena, &files, &file_count));
+    TARN_TRY(tarn_index_combine(slot->files, slot->count, changes, count, is_bucketed(table),
+                                op->arena, &files, &file_count));
     *name = tarn_slice_str(NULL);
     if (file_count == 0)
         return TARN_OK;

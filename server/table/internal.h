@@ -319,7 +319,7 @@ struct tarn_candidate {
     size_t count; /* may shrink: commit.discard-duplicate-files drops ADDs of live files */
     size_t
         known_count; /* so many in front are DELETEs that resolve_overwrite found on this head: they are live */
-    const struct tarn_index_change *index;
+    const struct tarn_index_file *index;
     size_t index_count;
     int64_t base_snapshot_id; /* of the request, or TARN_SNAPSHOT_NONE */
 };
@@ -425,7 +425,7 @@ TARN_MUST struct tarn_status *tarn_table__check_indexes(struct tarn_op *op,
  * nothing changes; absent where nothing is left. In the mailbox. The changes of all members at once. */
 TARN_MUST struct tarn_status *tarn_table__combine_indexes(
     struct tarn_op *op, struct tarn_table *table, struct tarn_slice previous,
-    const struct tarn_index_change *changes, size_t count, struct tarn_objects *objects,
+    const struct tarn_index_file *changes, size_t count, struct tarn_objects *objects,
     struct tarn_slice *name);
 void tarn_table__index_files_end(struct tarn_table *table); /* frees the cache */
 /* A copy in the arena, of all it points to. */

@@ -334,15 +334,15 @@ static struct tarn_status *resolve_indexes(struct tarn_op *op, struct target *ta
     const struct tarn_index_file *files;
     size_t count, n = 0;
     TARN_TRY(tarn_table__index_files(op, target->table, manifest, &files, &count));
-    struct tarn_index_change *changes =
+    struct tarn_index_file *changes =
         tarn_arena_calloc(op->arena, count + commit->append.index_count + 1, sizeof *changes);
     for (size_t i = 0; i < count; i++) {
         bool inside;
         TARN_TRY(is_target(op, target, files[i].partition, &inside));
         if (!inside)
             continue;
-        changes[n].kind = TARN_ENTRY_DELETE;
-        tarn_table__keep_index_file(op->arena, &files[i], &changes[n++].file);
+        tarn_table__keep_index_file(op->arena, &files[i], &changes[n]);
+        changes[n++].kind = TARN_ENTRY_DELETE;
     }
     if (commit->append.index_count > 0)
         memcpy(changes + n, commit->append.index, commit->append.index_count * sizeof *changes);

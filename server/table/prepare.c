@@ -208,7 +208,7 @@ static int64_t record_count(const struct tarn_manifest_entry *entries, size_t co
 /* The members' entries, one behind the other; a copy, since they get their stamps. An overwrite has no changelog:
  * readers of one skip it (docs/format.md, "Snapshots"). */
 static void gather(struct tarn_group *group, struct tarn_manifest_entry **entries,
-                   struct tarn_index_change **index, size_t *index_count)
+                   struct tarn_index_file **index, size_t *index_count)
 {
     size_t count = 0, changelog_count = 0, n = 0;
     for (size_t i = 0; i < group->count; i++) {
@@ -370,7 +370,7 @@ static struct tarn_status *encode_all(struct tarn_group *group, struct tarn_head
     struct tarn_op *op = &group->op;
     struct tarn_table *table = group->table;
     struct tarn_manifest_entry *entries;
-    struct tarn_index_change *index;
+    struct tarn_index_file *index;
     struct tarn_manifest_file *delta;
     size_t index_count, delta_count, base_count = ground->manifest_count;
     struct tarn_snapshot s;

@@ -113,8 +113,7 @@ static uint64_t part_content(const struct tarn_commit_part *part)
     uint64_t sum = entries_content(part->entries, part->count) +
                    changelog_content(part->changelog, part->changelog_count);
     for (size_t i = 0; i < part->index_count; i++)
-        sum +=
-            name_hash(part->index[i].kind == TARN_ENTRY_ADD ? 'i' : 'j', part->index[i].file.name);
+        sum += name_hash(part->index[i].kind == TARN_ENTRY_ADD ? 'i' : 'j', part->index[i].name);
     return sum;
 }
 

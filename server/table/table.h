@@ -129,12 +129,8 @@ struct tarn_commit_part {                      /* one snapshot's worth */
     size_t count;
     const struct tarn_manifest_entry *changelog; /* ADDs */
     size_t changelog_count;
-    const struct tarn_index_change *index;
+    const struct tarn_index_file *index;
     size_t index_count;
-};
-struct tarn_index_change {
-    enum tarn_entry_kind kind;
-    struct tarn_index_file file;
 };
 struct tarn_commit {
     struct tarn_slice user;

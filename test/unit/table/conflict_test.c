@@ -185,7 +185,7 @@ TARN_TEST(conflict, strict_mode_sees_rows_that_were_only_marked)
     struct tarn_manifest_entry a = file_of(&f, TARN_ENTRY_ADD, "a", 0, 0, 1, 10);
     a.total_buckets = -1;
     shape_land(&f, "x", TARN_COMMIT_APPEND, &a, 1, NULL, 0);
-    struct tarn_index_change v = shape_vectors(&f, TARN_ENTRY_ADD, "v", tarn_row_empty(), 0, "a");
+    struct tarn_index_file v = shape_vectors(&f, TARN_ENTRY_ADD, "v", tarn_row_empty(), 0, "a");
     shape_land(&f, "x", TARN_COMMIT_OVERWRITE, NULL, 0, &v, 1);
     struct tarn_manifest_entry n = a;
     n.file.name = tarn_slice_str("n");

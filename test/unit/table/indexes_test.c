@@ -12,7 +12,7 @@ static const struct shape dynamic = {.primary_key = true, .options = "\"bucket\"
 static const struct shape vectors = {.options =
                                          "\"bucket\":\"-1\",\"deletion-vectors.enabled\":\"true\""};
 
-static struct tarn_index_change hash(enum tarn_entry_kind kind, const char *name, int bucket)
+static struct tarn_index_file hash(enum tarn_entry_kind kind, const char *name, int bucket)
 {
     return shape_index(kind, TARN_INDEX_HASH, name, tarn_row_empty(), bucket);
 }
@@ -37,7 +37,7 @@ static const char *live_indexes(struct fixture *f)
 }
 
 static struct tarn_status *check(struct fixture *f, enum tarn_commit_kind kind,
-                                 const struct tarn_index_change *index, size_t count, int64_t base)
+                                 const struct tarn_index_file *index, size_t count, int64_t base)
 {
     return shape_check(f, kind, NULL, 0, index, count, base);
 }
@@ -46,8 +46,7 @@ TARN_TEST(indexes, are_combined_carried_on_and_gone_when_nothing_is_left)
 {
     TARN_OWN(fixture_fini) struct fixture f;
     shape_init(&f, t, &dynamic);
-    struct tarn_index_change first[] = {hash(TARN_ENTRY_ADD, "h0", 0),
-                                        hash(TARN_ENTRY_ADD, "h1", 1)};
+    struct tarn_index_file first[] = {hash(TARN_ENTRY_ADD, "h0", 0), hash(TARN_ENTRY_ADD, "h1", 1)};
     shape_land(&f, "x", TARN_COMMIT_APPEND, NULL, 0, first, 2);
     expect_str(live_indexes(&f), "h0 h1");
     struct tarn_slice name = f.table->head->snapshot.index_manifest;
@@ -55,12 +54,12 @@ TARN_TEST(indexes, are_combined_carried_on_and_gone_when_nothing_is_left)
     struct tarn_slice kept = tarn_arena_copy(t->arena, name);
     shape_land(&f, "x", TARN_COMMIT_APPEND, NULL, 0, NULL, 0);
     expect_bytes(f.table->head->snapshot.index_manifest, kept); /* the same file */
-    struct tarn_index_change next[] = {hash(TARN_ENTRY_DELETE, "h0", 0),
-                                       hash(TARN_ENTRY_ADD, "h2", 0)};
+    struct tarn_index_file next[] = {hash(TARN_ENTRY_DELETE, "h0", 0),
+                                     hash(TARN_ENTRY_ADD, "h2", 0)};
     shape_land(&f, "x", TARN_COMMIT_APPEND, NULL, 0, next, 2);
     expect_str(live_indexes(&f), "h1 h2");
-    struct tarn_index_change last[] = {hash(TARN_ENTRY_DELETE, "h2", 0),
-                                       hash(TARN_ENTRY_DELETE, "h1", 1)};
+    struct tarn_index_file last[] = {hash(TARN_ENTRY_DELETE, "h2", 0),
+                                     hash(TARN_ENTRY_DELETE, "h1", 1)};
     shape_land(&f, "x", TARN_COMMIT_OVERWRITE, NULL, 0, last, 2);
     expect_null(f.table->head->snapshot.index_manifest.data);
     tarn_table__index_files_end(f.table); /* and all of it can be read again */
@@ -71,7 +70,7 @@ TARN_TEST(indexes, are_read_once)
 {
     TARN_OWN(fixture_fini) struct fixture f;
     shape_init(&f, t, &dynamic);
-    struct tarn_index_change first = hash(TARN_ENTRY_ADD, "h0", 0);
+    struct tarn_index_file first = hash(TARN_ENTRY_ADD, "h0", 0);
     shape_land(&f, "x", TARN_COMMIT_APPEND, NULL, 0, &first, 1);
     struct tarn_fault_rule rule = {.call = "get",
                                    .key_part = "index-manifest",
@@ -81,7 +80,7 @@ TARN_TEST(indexes, are_read_once)
     expect_str(live_indexes(&f), "h0");
     tarn_store_faulty_add(f.store, &rule);
     for (int i = 0; i < 5; i++) {
-        struct tarn_index_change change[] = {
+        struct tarn_index_file change[] = {
             hash(TARN_ENTRY_DELETE, tarn_arena_printf(t->arena, "h%d", i), 0),
             hash(TARN_ENTRY_ADD, tarn_arena_printf(t->arena, "h%d", i + 1), 0)};
         expect_ok(check(&f, TARN_COMMIT_APPEND, change, 2, NONE));
@@ -97,10 +96,9 @@ TARN_TEST(indexes, are_read_once)
 static void two_buckets(struct fixture *f, struct tarn_test *t)
 {
     shape_init(f, t, &dynamic);
-    struct tarn_index_change first[] = {hash(TARN_ENTRY_ADD, "h0", 0),
-                                        hash(TARN_ENTRY_ADD, "h1", 1)};
-    struct tarn_index_change next[] = {hash(TARN_ENTRY_DELETE, "h0", 0),
-                                       hash(TARN_ENTRY_ADD, "g0", 0)};
+    struct tarn_index_file first[] = {hash(TARN_ENTRY_ADD, "h0", 0), hash(TARN_ENTRY_ADD, "h1", 1)};
+    struct tarn_index_file next[] = {hash(TARN_ENTRY_DELETE, "h0", 0),
+                                     hash(TARN_ENTRY_ADD, "g0", 0)};
     shape_land(f, "x", TARN_COMMIT_APPEND, NULL, 0, first, 2);
     shape_land(f, "x", TARN_COMMIT_APPEND, NULL, 0, next, 2);
     shape_land(f, "x", TARN_COMMIT_APPEND, NULL, 0, NULL, 0);
@@ -110,12 +108,12 @@ TARN_TEST(indexes, name_the_file_that_they_were_made_from)
 {
     TARN_OWN(fixture_fini) struct fixture f;
     two_buckets(&f, t);
-    struct tarn_index_change n0 = hash(TARN_ENTRY_ADD, "n0", 0), n2 = hash(TARN_ENTRY_ADD, "n2", 2);
-    struct tarn_index_change right[] = {n0, hash(TARN_ENTRY_DELETE, "g0", 0)};
-    struct tarn_index_change old[] = {hash(TARN_ENTRY_DELETE, "h0", 0), n0};
-    struct tarn_index_change both[] = {hash(TARN_ENTRY_DELETE, "g0", 0),
-                                       hash(TARN_ENTRY_DELETE, "h0", 0), n0};
-    struct tarn_index_change other[] = {hash(TARN_ENTRY_DELETE, "h1", 1), n0};
+    struct tarn_index_file n0 = hash(TARN_ENTRY_ADD, "n0", 0), n2 = hash(TARN_ENTRY_ADD, "n2", 2);
+    struct tarn_index_file right[] = {n0, hash(TARN_ENTRY_DELETE, "g0", 0)};
+    struct tarn_index_file old[] = {hash(TARN_ENTRY_DELETE, "h0", 0), n0};
+    struct tarn_index_file both[] = {hash(TARN_ENTRY_DELETE, "g0", 0),
+                                     hash(TARN_ENTRY_DELETE, "h0", 0), n0};
+    struct tarn_index_file other[] = {hash(TARN_ENTRY_DELETE, "h1", 1), n0};
     expect_ok(check(&f, TARN_COMMIT_APPEND, right, 2, NONE));
     expect_ok(check(&f, TARN_COMMIT_APPEND, &n2, 1, NONE)); /* the bucket's first */
     expect_status(check(&f, TARN_COMMIT_APPEND, &n0, 1, NONE), TARN_INDEX_STALE,
@@ -123,7 +121,7 @@ TARN_TEST(indexes, name_the_file_that_they_were_made_from)
     expect_status(check(&f, TARN_COMMIT_APPEND, old, 2, NONE), TARN_INDEX_STALE, "g0");
     expect_status(check(&f, TARN_COMMIT_APPEND, both, 3, NONE), TARN_INDEX_STALE, "g0");
     expect_status(check(&f, TARN_COMMIT_APPEND, other, 2, NONE), TARN_INDEX_STALE, "g0");
-    struct tarn_index_change gone = hash(TARN_ENTRY_DELETE, "x2", 2);
+    struct tarn_index_file gone = hash(TARN_ENTRY_DELETE, "x2", 2);
     expect_status(check(&f, TARN_COMMIT_COMPACT, &gone, 1, NONE), TARN_INDEX_STALE,
                   "index file x2 of type HASH is no longer that of bucket 2");
 }
@@ -132,7 +130,7 @@ TARN_TEST(indexes, or_the_snapshot_that_they_were_made_from)
 {
     TARN_OWN(fixture_fini) struct fixture f;
     two_buckets(&f, t);
-    struct tarn_index_change n0 = hash(TARN_ENTRY_ADD, "n0", 0), n1 = hash(TARN_ENTRY_ADD, "n1", 1);
+    struct tarn_index_file n0 = hash(TARN_ENTRY_ADD, "n0", 0), n1 = hash(TARN_ENTRY_ADD, "n1", 1);
     expect_ok(check(&f, TARN_COMMIT_APPEND, &n0, 1, 3));
     expect_ok(check(&f, TARN_COMMIT_APPEND, &n0, 1, 2));
     expect_status(check(&f, TARN_COMMIT_APPEND, &n0, 1, 1), TARN_INDEX_STALE, "g0");
@@ -151,7 +149,7 @@ TARN_TEST(indexes, of_one_bucket_are_one_file)
 {
     TARN_OWN(fixture_fini) struct fixture f;
     shape_init(&f, t, &dynamic);
-    struct tarn_index_change twice[] = {hash(TARN_ENTRY_ADD, "a", 0), hash(TARN_ENTRY_ADD, "b", 0)};
+    struct tarn_index_file twice[] = {hash(TARN_ENTRY_ADD, "a", 0), hash(TARN_ENTRY_ADD, "b", 0)};
     expect_status(check(&f, TARN_COMMIT_APPEND, twice, 2, NONE), TARN_COMMIT_CONFLICT, "second");
 }
 
@@ -165,8 +163,8 @@ static void two_files(struct fixture *f, struct tarn_test *t)
     shape_land(f, "x", TARN_COMMIT_APPEND, files, 2, NULL, 0);
 }
 
-static struct tarn_index_change dv(struct fixture *f, enum tarn_entry_kind kind, const char *name,
-                                   const char *files)
+static struct tarn_index_file dv(struct fixture *f, enum tarn_entry_kind kind, const char *name,
+                                 const char *files)
 {
     return shape_vectors(f, kind, name, tarn_row_empty(), 0, files);
 }
@@ -175,20 +173,20 @@ TARN_TEST(indexes, two_deletes_in_one_file_conflict)
 {
     TARN_OWN(fixture_fini) struct fixture f;
     two_files(&f, t);
-    struct tarn_index_change x = dv(&f, TARN_ENTRY_ADD, "x", "a"),
-                             y = dv(&f, TARN_ENTRY_ADD, "y", "a"),
-                             z = dv(&f, TARN_ENTRY_ADD, "z", "b");
+    struct tarn_index_file x = dv(&f, TARN_ENTRY_ADD, "x", "a"),
+                           y = dv(&f, TARN_ENTRY_ADD, "y", "a"),
+                           z = dv(&f, TARN_ENTRY_ADD, "z", "b");
     expect_ok(check(&f, TARN_COMMIT_OVERWRITE, &x, 1, NONE));
     shape_land(&f, "x", TARN_COMMIT_OVERWRITE, NULL, 0, &x, 1);
     expect_status(check(&f, TARN_COMMIT_OVERWRITE, &y, 1, NONE), TARN_COMMIT_CONFLICT,
                   "data file a");
     expect_ok(check(&f, TARN_COMMIT_OVERWRITE, &z, 1, NONE)); /* another file */
-    struct tarn_index_change more[] = {dv(&f, TARN_ENTRY_DELETE, "x", "a"), y};
+    struct tarn_index_file more[] = {dv(&f, TARN_ENTRY_DELETE, "x", "a"), y};
     expect_ok(check(&f, TARN_COMMIT_OVERWRITE, more, 2, NONE));
     shape_land(&f, "x", TARN_COMMIT_OVERWRITE, NULL, 0, more, 2);
     expect_str(live_indexes(&f), "y");
-    struct tarn_index_change late[] = {dv(&f, TARN_ENTRY_DELETE, "x", "a"),
-                                       dv(&f, TARN_ENTRY_ADD, "w", "a")};
+    struct tarn_index_file late[] = {dv(&f, TARN_ENTRY_DELETE, "x", "a"),
+                                     dv(&f, TARN_ENTRY_ADD, "w", "a")};
     expect_status(check(&f, TARN_COMMIT_OVERWRITE, late, 2, NONE), TARN_COMMIT_CONFLICT,
                   "it is not live");
 }
@@ -201,9 +199,9 @@ TARN_TEST(indexes, deleted_rows_of_a_file_that_is_no_more_conflict)
                                             file_in(&f, TARN_ENTRY_DELETE, "b", 0),
                                             file_in(&f, TARN_ENTRY_ADD, "c", 0)};
     shape_land(&f, "x", TARN_COMMIT_COMPACT, compact, 3, NULL, 0);
-    struct tarn_index_change x = dv(&f, TARN_ENTRY_ADD, "x", "a"),
-                             c = dv(&f, TARN_ENTRY_ADD, "x", "c"),
-                             n = dv(&f, TARN_ENTRY_ADD, "x", "n");
+    struct tarn_index_file x = dv(&f, TARN_ENTRY_ADD, "x", "a"),
+                           c = dv(&f, TARN_ENTRY_ADD, "x", "c"),
+                           n = dv(&f, TARN_ENTRY_ADD, "x", "n");
     expect_status(check(&f, TARN_COMMIT_OVERWRITE, &x, 1, NONE), TARN_COMMIT_CONFLICT,
                   "file a, which is not live");
     expect_ok(check(&f, TARN_COMMIT_OVERWRITE, &c, 1, NONE));
@@ -224,7 +222,7 @@ TARN_TEST(indexes, a_compaction_that_missed_deleted_rows_conflicts)
         TARN_OWN(fixture_fini) struct fixture f;
         shape_init(&f, t, &shapes[i]);
         struct tarn_manifest_entry a = file_in(&f, TARN_ENTRY_ADD, "a", 0);
-        struct tarn_index_change x = dv(&f, TARN_ENTRY_ADD, "x", "a");
+        struct tarn_index_file x = dv(&f, TARN_ENTRY_ADD, "x", "a");
         a.total_buckets = i == 0 ? -1 : 2;
         shape_land(&f, "x", TARN_COMMIT_APPEND, &a, 1, NULL, 0);
         struct tarn_manifest_entry compact[] = {a, a};
@@ -234,7 +232,7 @@ TARN_TEST(indexes, a_compaction_that_missed_deleted_rows_conflicts)
         shape_land(&f, "x", TARN_COMMIT_OVERWRITE, NULL, 0, &x, 1); /* meanwhile */
         expect_status(shape_check(&f, TARN_COMMIT_COMPACT, compact, 2, NULL, 0, NONE),
                       TARN_COMMIT_CONFLICT, "rows of file a of table db.t were deleted meanwhile");
-        struct tarn_index_change gone = dv(&f, TARN_ENTRY_DELETE, "x", "a");
+        struct tarn_index_file gone = dv(&f, TARN_ENTRY_DELETE, "x", "a");
         expect_ok(shape_check(&f, TARN_COMMIT_COMPACT, compact, 2, &gone, 1, NONE));
     }
 }
@@ -245,12 +243,12 @@ TARN_TEST(indexes, vectors_of_a_bucket_are_one_file_that_must_be_named)
                           .options = "\"bucket\":\"2\",\"deletion-vectors.enabled\":\"true\""};
     TARN_OWN(fixture_fini) struct fixture f;
     shape_init(&f, t, &shape);
-    struct tarn_index_change x = dv(&f, TARN_ENTRY_ADD, "x", "a b"),
-                             y = dv(&f, TARN_ENTRY_ADD, "y", "a");
+    struct tarn_index_file x = dv(&f, TARN_ENTRY_ADD, "x", "a b"),
+                           y = dv(&f, TARN_ENTRY_ADD, "y", "a");
     shape_land(&f, "x", TARN_COMMIT_COMPACT, NULL, 0, &x, 1);
     expect_status(check(&f, TARN_COMMIT_COMPACT, &y, 1, NONE), TARN_INDEX_STALE, "x");
     expect_ok(check(&f, TARN_COMMIT_COMPACT, &y, 1, 1));
-    struct tarn_index_change pair[] = {dv(&f, TARN_ENTRY_DELETE, "x", ""), y};
+    struct tarn_index_file pair[] = {dv(&f, TARN_ENTRY_DELETE, "x", ""), y};
     expect_ok(check(&f, TARN_COMMIT_COMPACT, pair, 2, NONE));
 }
 
@@ -276,8 +274,8 @@ TARN_TEST(indexes, with_fields_of_a_later_version_are_never_written_without_them
 {
     TARN_OWN(fixture_fini) struct fixture f;
     shape_init(&f, t, &dynamic);
-    struct tarn_index_change first = hash(TARN_ENTRY_ADD, "h0", 0),
-                             more = hash(TARN_ENTRY_ADD, "h1", 1);
+    struct tarn_index_file first = hash(TARN_ENTRY_ADD, "h0", 0),
+                           more = hash(TARN_ENTRY_ADD, "h1", 1);
     shape_land(&f, "x", TARN_COMMIT_APPEND, NULL, 0, &first, 1);
     const char *key = tarn_arena_printf(t->arena, "db.db/t/manifest/%.*s",
                                         TARN_SLICE_ARG(f.table->head->snapshot.index_manifest));
@@ -310,6 +308,6 @@ TARN_TEST(indexes, with_fields_of_a_later_version_are_never_written_without_them
     expect_int(objects.count, 0);
     expect_ok(tarn_table__combine_indexes(t->op, f.table, now, NULL, 0, &objects, &name));
     expect_bytes(name, now); /* carried on unread */
-    struct tarn_index_change replaced[] = {hash(TARN_ENTRY_DELETE, "h0", 0), more};
+    struct tarn_index_file replaced[] = {hash(TARN_ENTRY_DELETE, "h0", 0), more};
     expect_ok(tarn_table__combine_indexes(t->op, f.table, now, replaced, 2, &objects, &name));
 }

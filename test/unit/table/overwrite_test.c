@@ -269,11 +269,11 @@ TARN_TEST(overwrite, deletes_the_index_files_of_what_it_overwrites)
     struct tarn_manifest_entry files[] = {
         shape_entry(&f, TARN_ENTRY_ADD, "a", one, 0, -1, 0, 1, 10),
         shape_entry(&f, TARN_ENTRY_ADD, "b", two, 0, -1, 0, 1, 10)};
-    struct tarn_index_change index[] = {shape_index(TARN_ENTRY_ADD, TARN_INDEX_HASH, "ha", one, 0),
-                                        shape_index(TARN_ENTRY_ADD, TARN_INDEX_HASH, "hb", two, 0)};
+    struct tarn_index_file index[] = {shape_index(TARN_ENTRY_ADD, TARN_INDEX_HASH, "ha", one, 0),
+                                      shape_index(TARN_ENTRY_ADD, TARN_INDEX_HASH, "hb", two, 0)};
     shape_land(&f, "x", TARN_COMMIT_APPEND, files, 2, index, 2);
     struct tarn_manifest_entry n = shape_entry(&f, TARN_ENTRY_ADD, "n", two, 0, -1, 0, 1, 10);
-    struct tarn_index_change hn = shape_index(TARN_ENTRY_ADD, TARN_INDEX_HASH, "hn", two, 0);
+    struct tarn_index_file hn = shape_index(TARN_ENTRY_ADD, TARN_INDEX_HASH, "hn", two, 0);
     struct tarn_commit c = request(TARN_OVERWRITE_DYNAMIC, &n, 1);
     c.append.index = &hn;
     c.append.index_count = 1;

@@ -68,7 +68,7 @@ static struct tarn_slice put_list(struct fixture *f, const char *name,
 }
 
 static struct tarn_slice put_indexes(struct fixture *f, int64_t id,
-                                     const struct tarn_index_change *index, size_t count)
+                                     const struct tarn_index_file *index, size_t count)
 {
     struct tarn_objects objects = {0};
     struct tarn_slice previous = tarn_slice_str(NULL), name;
@@ -84,7 +84,7 @@ static struct tarn_slice put_indexes(struct fixture *f, int64_t id,
 
 void shape_land(struct fixture *f, const char *user, enum tarn_commit_kind kind,
                 const struct tarn_manifest_entry *entries, size_t count,
-                const struct tarn_index_change *index, size_t index_count)
+                const struct tarn_index_file *index, size_t index_count)
 {
     struct tarn_arena *arena = f->t->arena;
     const struct tarn_schema *schema = &f->table->view->view.schema;
@@ -125,38 +125,36 @@ void shape_land(struct fixture *f, const char *user, enum tarn_commit_kind kind,
     expect_int(f->table->head->id, id);
 }
 
-struct tarn_index_change shape_index(enum tarn_entry_kind kind, const char *type, const char *name,
-                                     struct tarn_slice partition, int32_t bucket)
+struct tarn_index_file shape_index(enum tarn_entry_kind kind, const char *type, const char *name,
+                                   struct tarn_slice partition, int32_t bucket)
 {
-    return (struct tarn_index_change){.kind = kind,
-                                      .file = {.kind = kind,
-                                               .partition = partition,
-                                               .bucket = bucket,
-                                               .type = tarn_slice_str(type),
-                                               .name = tarn_slice_str(name),
-                                               .size = 8,
-                                               .row_count = 2}};
+    return (struct tarn_index_file){.kind = kind,
+                                    .partition = partition,
+                                    .bucket = bucket,
+                                    .type = tarn_slice_str(type),
+                                    .name = tarn_slice_str(name),
+                                    .size = 8,
+                                    .row_count = 2};
 }
 
-struct tarn_index_change shape_vectors(struct fixture *f, enum tarn_entry_kind kind,
-                                       const char *name, struct tarn_slice partition,
-                                       int32_t bucket, const char *files)
+struct tarn_index_file shape_vectors(struct fixture *f, enum tarn_entry_kind kind, const char *name,
+                                     struct tarn_slice partition, int32_t bucket, const char *files)
 {
-    struct tarn_index_change c =
+    struct tarn_index_file c =
         shape_index(kind, TARN_INDEX_DELETION_VECTORS, name, partition, bucket);
     struct tarn_vector_range *vectors = tarn_arena_calloc(f->t->arena, 16, sizeof *vectors);
     while (*files != 0) {
         size_t n = strcspn(files, " ");
-        vectors[c.file.vector_count] =
+        vectors[c.vector_count] =
             (struct tarn_vector_range){.data_file = tarn_slice_of(files, n),
-                                       .offset = 1 + 30 * (int32_t)c.file.vector_count,
+                                       .offset = 1 + 30 * (int32_t)c.vector_count,
                                        .length = 22,
                                        .cardinality = 1};
-        c.file.vector_count++;
+        c.vector_count++;
         files += n + (files[n] == ' ');
     }
-    c.file.has_vectors = true;
-    c.file.vectors = vectors;
+    c.has_vectors = true;
+    c.vectors = vectors;
     return c;
 }
 
@@ -170,20 +168,20 @@ const char *shape_names(struct fixture *f, const struct tarn_manifest_entry *ent
     return tarn_arena_str(f->t->arena, tarn_buf_slice(&text));
 }
 
-const char *shape_index_names(struct fixture *f, const struct tarn_index_change *changes,
+const char *shape_index_names(struct fixture *f, const struct tarn_index_file *changes,
                               size_t count)
 {
     TARN_OWN(tarn_buf_drop) struct tarn_buf text = {0};
     for (size_t i = 0; i < count; i++)
         tarn_buf_printf(&text, "%s%c%.*s", i == 0 ? "" : " ",
                         changes[i].kind == TARN_ENTRY_ADD ? '+' : '-',
-                        TARN_SLICE_ARG(changes[i].file.name));
+                        TARN_SLICE_ARG(changes[i].name));
     return tarn_arena_str(f->t->arena, tarn_buf_slice(&text));
 }
 
 struct tarn_status *shape_check(struct fixture *f, enum tarn_commit_kind kind,
                                 struct tarn_manifest_entry *entries, size_t count,
-                                const struct tarn_index_change *index, size_t index_count,
+                                const struct tarn_index_file *index, size_t index_count,
                                 int64_t base)
 {
     struct tarn_candidate c = {.kind = kind,

@@ -24,20 +24,20 @@ struct tarn_manifest_entry shape_entry(struct fixture *f, enum tarn_entry_kind k
 /* Commits without asking anybody: puts a snapshot with these entries and index files, and learns it. */
 void shape_land(struct fixture *f, const char *user, enum tarn_commit_kind kind,
                 const struct tarn_manifest_entry *entries, size_t count,
-                const struct tarn_index_change *index, size_t index_count);
-struct tarn_index_change shape_index(enum tarn_entry_kind kind, const char *type, const char *name,
-                                     struct tarn_slice partition, int32_t bucket);
+                const struct tarn_index_file *index, size_t index_count);
+struct tarn_index_file shape_index(enum tarn_entry_kind kind, const char *type, const char *name,
+                                   struct tarn_slice partition, int32_t bucket);
 /* With deletion vectors for these data files, "a b c". */
-struct tarn_index_change shape_vectors(struct fixture *f, enum tarn_entry_kind kind,
-                                       const char *name, struct tarn_slice partition,
-                                       int32_t bucket, const char *files);
+struct tarn_index_file shape_vectors(struct fixture *f, enum tarn_entry_kind kind, const char *name,
+                                     struct tarn_slice partition, int32_t bucket,
+                                     const char *files);
 /* Names of entries, "-a +b": what kind each is. */
 const char *shape_names(struct fixture *f, const struct tarn_manifest_entry *entries, size_t count);
-const char *shape_index_names(struct fixture *f, const struct tarn_index_change *changes,
+const char *shape_index_names(struct fixture *f, const struct tarn_index_file *changes,
                               size_t count);
 struct tarn_status *shape_check(struct fixture *f, enum tarn_commit_kind kind,
                                 struct tarn_manifest_entry *entries, size_t count,
-                                const struct tarn_index_change *index, size_t index_count,
+                                const struct tarn_index_file *index, size_t index_count,
                                 int64_t base);
 
 #endif
