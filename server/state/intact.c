@@ -1,12 +1,3 @@
-/*
- * What RocksDB would pass over in silence. An end of its MANIFEST that it can't read counts as never written, which it is after
- * a loss of power. Where it was durable and got lost otherwise, families would come back from different moments, or all
- * without a piece of the past whose log is gone.
- *
- * So none of RocksDB's files is removed (they are collected meanwhile) before the file MARK says how long the MANIFEST was that
- * doesn't need it, and the hash of that much. A MANIFEST that lacks some of it is damage. One that lacks only what
- * came behind loses nothing: the logs that are needed then are all there.
- */
 #include "state/internal.h"
 
 #include <ctype.h>
@@ -19,6 +10,16 @@
 #include <unistd.h>
 
 #include "exec/exec.h"
+
+/*
+ * What RocksDB would pass over in silence. An end of its MANIFEST that it can't read counts as never written, which it is after
+ * a loss of power. Where it was durable and got lost otherwise, families would come back from different moments, or all
+ * without a piece of the past whose log is gone.
+ *
+ * So none of RocksDB's files is removed (they are collected meanwhile) before the file MARK says how long the MANIFEST was that
+ * doesn't need it, and the hash of that much. A MANIFEST that lacks some of it is damage. One that lacks only what
+ * came behind loses nothing: the logs that are needed then are all there.
+ */
 
 #define MARK_FILE "MARK"
 #define MARK_SIZE 128 /* one sector holds it: it is replaced whole */
@@ -72,6 +73,12 @@ static struct tarn_slice slice_of(const struct mapped *m)
     return tarn_slice_of(m->data, m->size);
 }
 
+static bool all_zero(struct tarn_slice bytes)
+{
+    return bytes.size == 0 ||
+           (bytes.data[0] == 0 && memcmp(bytes.data, bytes.data + 1, bytes.size - 1) == 0);
+}
+
 /* ---- the mark ---- */
 
 /* The manifest that RocksDB would begin with; empty: CURRENT names none, and it will say so. */
@@ -95,19 +102,24 @@ static struct tarn_status *damaged(const char *folder, const char *name, const c
     return tarn_status_new(TARN_STATE_DAMAGED, "the state in %s: file %s %s", folder, name, what);
 }
 
+/* name | size | hash, and nothing but zeros behind. A mark that was never written is none. */
 static struct tarn_status *read_mark(const char *folder, bool *found, struct mark *out)
 {
     TARN_OWN(mapped_drop) struct mapped file = {0};
-    char text[MARK_SIZE + 1] = "", end;
+    TARN_OWN(tarn_buf_drop) struct tarn_buf name = {0};
+    uint64_t size;
     TARN_TRY(map_file(folder, MARK_FILE, found, &file));
-    if (!*found)
+    struct tarn_slice text = slice_of(&file);
+    if (!*found || all_zero(text)) {
+        *found = false;
         return TARN_OK;
-    if (file.size > 0)
-        memcpy(text, file.data, TARN_MIN(file.size, sizeof text - 1));
-    if (sscanf(text, "%31s %zu %16" SCNx64 "%c", out->manifest, &out->size, &out->hash, &end) !=
-            4 ||
-        end != '\n')
+    }
+    if (!tarn_key_take_bytes(&text, &name) || name.size >= NAME_SIZE ||
+        !tarn_key_take_u64(&text, &size) || !tarn_key_take_u64(&text, &out->hash))
         return damaged(folder, MARK_FILE, "is not readable");
+    memcpy(out->manifest, name.data, name.size);
+    out->manifest[name.size] = '\0';
+    out->size = (size_t)size;
     return TARN_OK;
 }
 
@@ -132,15 +144,16 @@ static struct tarn_status *check_mark(const char *folder)
 
 static struct tarn_status *write_mark(const char *folder, const struct mark *mark)
 {
-    char text[MARK_SIZE + 1];
+    TARN_OWN(tarn_buf_drop) struct tarn_buf text = {0};
     TARN_OWN(tarn_free_drop) char *path = tarn_format("%s/" MARK_FILE, folder);
-    int n = snprintf(text, sizeof text, "%s %zu %016" PRIx64 "\n", mark->manifest, mark->size,
-                     mark->hash);
-    memset(text + n, ' ', MARK_SIZE - (size_t)n);
+    tarn_key_add_bytes(&text, tarn_slice_str(mark->manifest));
+    tarn_key_add_u64(&text, mark->size);
+    tarn_key_add_u64(&text, mark->hash);
+    tarn_buf_add_zeros(&text, MARK_SIZE - text.size);
     int error = 0, fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0)
         return tarn_status_errno(errno, "open %s", path);
-    if (pwrite(fd, text, MARK_SIZE, 0) != MARK_SIZE || fdatasync(fd) != 0)
+    if (pwrite(fd, text.data, MARK_SIZE, 0) != MARK_SIZE || fdatasync(fd) != 0)
         error = errno;
     close(fd);
     return error == 0 ? TARN_OK : tarn_status_errno(error, "write %s", path);
@@ -213,12 +226,6 @@ static size_t records_end(struct tarn_slice log)
             return at;
     }
     return TARN_MIN(at, log.size);
-}
-
-static bool all_zero(struct tarn_slice bytes)
-{
-    return bytes.size == 0 ||
-           (bytes.data[0] == 0 && memcmp(bytes.data, bytes.data + 1, bytes.size - 1) == 0);
 }
 
 /* A record whose checksum is wrong: there RocksDB ends, and looks whether its tables are ahead of that. */
