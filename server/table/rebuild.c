@@ -67,6 +67,7 @@ struct following { /* a delta on its way into the index: it may have millions of
     int64_t id;
     bool lenient;
     struct tarn_delta *delta;
+    struct tarn_slice manifest; /* being walked */
 };
 
 static struct tarn_status *follow(void *arg, const struct tarn_manifest_entry *entries,
@@ -75,7 +76,10 @@ static struct tarn_status *follow(void *arg, const struct tarn_manifest_entry *e
     const struct following *f = arg;
     f->delta->entries = entries;
     f->delta->count = count;
-    TARN_TRY(tarn_table__index_batch_entries(f->batch, f->id, entries, count, f->lenient));
+    struct tarn_status *s =
+        tarn_table__index_batch_entries(f->batch, f->id, entries, count, f->lenient);
+    if (s != TARN_OK)
+        return tarn_status_wrap(s, "manifest %.*s", TARN_SLICE_ARG(f->manifest));
     tarn_table__delta_let_go(f->delta);
     return TARN_OK;
 }
@@ -87,8 +91,10 @@ static struct tarn_status *index_delta(struct tarn_op *op, struct tarn_table *ta
     struct tarn_manifest_file *files;
     size_t count;
     TARN_TRY(tarn_table__read_list(op, table, list, arena, &files, &count));
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
+        f->manifest = files[i].name;
         TARN_TRY(tarn_table__walk_manifest(op, table, files[i].name, follow, f));
+    }
     return TARN_OK;
 }
 
@@ -115,7 +121,7 @@ static struct tarn_status *index_next(struct tarn_op *op, struct tarn_table *tab
                                "table %s: snapshot %" PRId64 " is missing between others",
                                table->name, id);
     TARN_TRY(index_delta(op, table, snapshot.delta_list,
-                         &(struct following){b, id, first != 0, &delta}));
+                         &(struct following){b, id, first != 0, &delta, {0}}));
     TARN_TRY(read_changelog(op, table, &snapshot, arena, &changelog, &delta.changelog_count));
     delta.changelog = changelog;
     if (first != 0 && tarn_xxh64(json, 0) != first)
