@@ -187,7 +187,8 @@ static struct tarn_status *faulty_put_many(void *self, struct tarn_op *op,
     TARN_TRY(prevented(&strike));
     struct tarn_status *status = tarn_store_put_many(f->inner, op, objects, count);
     for (size_t i = 0; i < count && status == TARN_OK; i++)
-        tarn_store__faulty_born(f, strike.number, objects[i].key);
+        if (!objects[i].foreseen)
+            tarn_store__faulty_born(f, strike.number, objects[i].key);
     return after(&strike, status);
 }
 
@@ -394,6 +395,7 @@ static const struct tarn_store_ops faulty_ops = {
     .put = faulty_put,
     .put_hint = faulty_put_hint,
     .put_many = faulty_put_many,
+    .foresees = true,
     .put_if_absent = faulty_put_if_absent,
     .remove = faulty_remove,
     .list = faulty_list,

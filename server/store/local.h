@@ -16,14 +16,16 @@
 
 struct sync_crew;
 struct doubt;
+struct ready;
 
 struct local {
     int root;               /* the root folder, open for reading */
     bool openat2;           /* the kernel has it */
     atomic_bool sync_lost;  /* a folder couldn't be synced: nothing is promised any more */
     struct sync_crew *crew; /* owned */
-    pthread_mutex_t mutex;  /* guards the doubts */
+    pthread_mutex_t mutex;  /* guards all below */
     struct doubt *doubts;   /* owned */
+    struct ready *ready;    /* owned: the newest first */
 };
 
 /* IO_ERROR where `key` was claimed and the sync of that was lost: it is there, but whoever reads it back must
@@ -64,6 +66,7 @@ struct draft {
     char *key;        /* owned */
     char temporary[TARN_STORE_TEMPORARY_SIZE];
     bool failed; /* a write or sync went wrong: never to be published */
+    bool synced; /* all that was written */
     bool named;  /* by draft_name */
 };
 
@@ -83,6 +86,16 @@ void tarn_store__draft_unname(struct draft *draft);
 TARN_MUST struct tarn_status *tarn_store__draft_publish(struct draft *draft);
 void tarn_store__draft_fini(struct draft *draft);
 
+/* --- foreseen: drafts that are ready for their put_if_absent --- */
+
+/* Keeps a synced draft of `body` (copied), and leaves *draft empty. */
+void tarn_store__ready_keep(struct local *local, struct draft *draft, struct tarn_slice body);
+/* The draft that was kept for this put, if there is one and the key still leads to its folder; *found false: none. */
+TARN_MUST struct tarn_status *tarn_store__ready_claim(struct local *local, const char *key,
+                                                      struct tarn_slice body, bool *found,
+                                                      bool *created);
+void tarn_store__ready_forget(struct local *local);
+
 TARN_MUST struct tarn_status *tarn_store__sync_folder(struct local *local, int folder,
                                                       const char *key);
 TARN_MUST struct tarn_status *tarn_store__folder_synced(struct local *local, int error,
@@ -92,6 +105,7 @@ TARN_MUST struct tarn_status *tarn_store__sync_present(struct local *local, int 
                                                        const char *name, const char *key);
 TARN_MUST TARN_NONNULL struct tarn_status *tarn_store__taken_by_folder(const char *key);
 bool tarn_store__is_folder_at(int folder, const char *name);
+bool tarn_store__is_same_folder(int a, int b);
 
 /* --- many at once --- */
 

@@ -88,10 +88,9 @@ struct tarn_status *tarn_store__draft_write(struct draft *draft, struct tarn_sli
 /* After a failed sync the pages count as clean and the next sync would succeed: never try again. */
 struct tarn_status *tarn_store__draft_synced(struct draft *draft, int error)
 {
-    if (error == 0)
-        return TARN_OK;
-    draft->failed = true;
-    return tarn_store__local_error(error, "sync", draft->key);
+    draft->failed |= error != 0;
+    draft->synced = !draft->failed;
+    return draft->synced ? TARN_OK : tarn_store__local_error(error, "sync", draft->key);
 }
 
 struct tarn_status *tarn_store__draft_sync(struct draft *draft)
@@ -126,6 +125,13 @@ bool tarn_store__is_folder_at(int folder, const char *name)
 {
     struct stat st;
     return fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode);
+}
+
+bool tarn_store__is_same_folder(int a, int b)
+{
+    struct stat of_a, of_b;
+    return fstat(a, &of_a) == 0 && fstat(b, &of_b) == 0 && of_a.st_ino == of_b.st_ino &&
+           of_a.st_dev == of_b.st_dev;
 }
 
 /* Errors of link that say for certain that no link was made. */
@@ -257,7 +263,8 @@ struct tarn_status *tarn_store__sync_present(struct local *local, int folder, co
 struct tarn_status *tarn_store__draft_claim(struct draft *draft, bool *created)
 {
     *created = false;
-    TARN_TRY(tarn_store__draft_sync(draft));
+    if (!draft->synced)
+        TARN_TRY(tarn_store__draft_sync(draft));
     int error = give_name(draft);
     if (error != 0 && !has_two_names(draft)) {
         if (!certainly_not(error))

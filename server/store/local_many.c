@@ -1,7 +1,8 @@
 /*
  * Many at once in the local driver. put_many: all files are written and named, then all are synced side by side with
  * their folders, for the time of one sync. That the names are there before the bytes are durable
- * harms nobody, since nothing refers to them until put_many has returned. remove_many: a sync a folder.
+ * harms nobody, since nothing refers to them until put_many has returned. One that is foreseen stays hidden until its
+ * put_if_absent comes, which then needs no more than to name it. remove_many: a sync a folder.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -36,23 +37,18 @@ static void batch_fini(struct batch *batch)
     free(batch->folder_of);
 }
 
-static struct tarn_status *write_one(struct draft *draft, struct tarn_slice body)
+static struct tarn_status *write_one(struct draft *draft, const struct tarn_new_object *object)
 {
-    TARN_TRY(tarn_store__draft_write(draft, body));
-    if (tarn_store__is_folder_at(draft->folder, draft->name))
-        return tarn_store__taken_by_folder(draft->key);
-    TARN_TRY(tarn_store__draft_name(draft));
+    TARN_TRY(tarn_store__draft_write(draft, object->body));
+    if (!object->foreseen) {
+        if (tarn_store__is_folder_at(draft->folder, draft->name))
+            return tarn_store__taken_by_folder(draft->key);
+        TARN_TRY(tarn_store__draft_name(draft));
+    }
     /* Only a nudge: with all bytes on their way now, one write of the journal serves all the syncs
      * that follow. Whatever goes wrong here is for fsync to tell. */
     sync_file_range(draft->file, 0, 0, SYNC_FILE_RANGE_WRITE);
     return TARN_OK;
-}
-
-static bool is_same_folder(int a, int b)
-{
-    struct stat of_a, of_b;
-    return fstat(a, &of_a) == 0 && fstat(b, &of_b) == 0 && of_a.st_ino == of_b.st_ino &&
-           of_a.st_dev == of_b.st_dev;
 }
 
 /* Neighbours lie in the same folder mostly; one that is synced twice is no harm. */
@@ -61,7 +57,10 @@ static void gather(struct batch *batch)
     for (size_t i = 0; i < batch->count; i++)
         batch->fds[batch->fd_count++] = batch->drafts[i].file;
     for (size_t i = 0; i < batch->count; i++) {
-        if (i > 0 && is_same_folder(batch->drafts[i - 1].folder, batch->drafts[i].folder))
+        if (!batch->drafts[i].named) /* foreseen */
+            continue;
+        if (i > 0 &&
+            tarn_store__is_same_folder(batch->drafts[i - 1].folder, batch->drafts[i].folder))
             continue;
         batch->folder_of[batch->fd_count] = i;
         batch->fds[batch->fd_count++] = batch->drafts[i].folder;
@@ -98,13 +97,15 @@ static struct tarn_status *put_batch(struct local *local, struct tarn_op *op,
     };
     for (size_t i = 0; i < count; i++) {
         TARN_TRY(tarn_store__draft_begin(&batch.drafts[batch.count++], local, objects[i].key));
-        TARN_TRY(write_one(&batch.drafts[i], objects[i].body));
+        TARN_TRY(write_one(&batch.drafts[i], &objects[i]));
     }
     TARN_TRY(tarn_op_check(op));
     gather(&batch);
     tarn_store__sync_all(batch.local->crew, batch.fds, batch.errors, batch.fd_count);
     TARN_TRY(judge(&batch));
     batch.complete = true;
+    if (count > 0 && objects[count - 1].foreseen)
+        tarn_store__ready_keep(local, &batch.drafts[count - 1], objects[count - 1].body);
     return TARN_OK;
 }
 
@@ -149,7 +150,8 @@ static struct tarn_status *remove_one(struct removal *removal, const char *key)
         return tarn_store__local_is_absent(errno) || errno == EISDIR
                    ? TARN_OK
                    : tarn_store__local_error(errno, "delete", key);
-    if (removal->count > 0 && is_same_folder(folder, removal->folders[removal->count - 1]))
+    if (removal->count > 0 &&
+        tarn_store__is_same_folder(folder, removal->folders[removal->count - 1]))
         return TARN_OK;
     removal->keys[removal->count] = key;
     removal->folders[removal->count++] = folder;

@@ -379,6 +379,8 @@ struct tarn_status *tarn_store_put_many(struct tarn_store *s, struct tarn_op *op
 {
     for (size_t i = 0; i < count; i++)
         TARN_TRY(admit(op, objects[i].key, false));
+    if (count > 0 && objects[count - 1].foreseen && !s->ops->foresees)
+        count--;
     if (s->ops->put_many != NULL)
         return s->ops->put_many(s->self, op, objects, count);
     for (size_t i = 0; i < count; i++)

@@ -35,6 +35,9 @@ struct tarn_object {
 struct tarn_new_object {
     const char *key;
     struct tarn_slice body;
+    /* Not to be created yet: a put_if_absent of just this comes soon, and a driver may write it beforehand, where
+     * nobody sees it. Only the last of many. */
+    bool foreseen;
 };
 
 /* One driver. Documented here, held by test/unit/store/conformance: every driver passes it. */
@@ -47,14 +50,16 @@ struct tarn_store_ops {
                                 struct tarn_object *out);
     /* A call is a round trip: callers overlap what they can. */
     bool remote;
+    /* put_many takes an object that is foreseen; it isn't shown one otherwise. */
+    bool foresees;
     /* Keys are names, not paths: an object can stand where a folder is, move_folder goes object by object, and
      * of an open reader's object only the small or what was read is kept when it is removed or replaced. */
     bool flat;
     /* Replaces or creates; durable when it returns. For objects of ours only. */
     struct tarn_status *(*put)(void *self, struct tarn_op *op, const char *key,
                                struct tarn_slice body);
-    /* As put, but a crash may bring back what was there before, or leave nothing or an empty object.
-     * For hints. NULL: put. */
+    /* As put, but a crash may bring back what was there before, or leave nothing or an empty object, and a
+     * reader may see the beginning of the new one. For numbers that are hints. NULL: put. */
     struct tarn_status *(*put_hint)(void *self, struct tarn_op *op, const char *key,
                                     struct tarn_slice body);
     /* Creates objects under names that nobody else uses, all at once: for the time of one. Durable when

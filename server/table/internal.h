@@ -338,8 +338,6 @@ struct tarn_objects {
     struct tarn_new_object *list;
     size_t count, capacity;
 };
-TARN_MUST struct tarn_status *tarn_table__put_objects(struct tarn_op *op, struct tarn_table *table,
-                                                      const struct tarn_objects *objects);
 /* Removes what a dead attempt put. */
 void tarn_table__remove_objects(struct tarn_op *op, struct tarn_table *table,
                                 const struct tarn_objects *objects);

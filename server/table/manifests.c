@@ -20,15 +20,10 @@ struct tarn_slice tarn_table__add_object(struct tarn_op *op, struct tarn_table *
     char uuid[TARN_UUID_SIZE]; /* nobody else can have this name */
     tarn_uuid_random(uuid);
     char *name = tarn_arena_printf(op->arena, "%s-%s-0", kind, uuid);
-    objects->list[objects->count++] = (struct tarn_new_object){
-        tarn_table__key(op, table, "manifest/%s", name), tarn_arena_copy(op->arena, bytes)};
+    objects->list[objects->count++] =
+        (struct tarn_new_object){.key = tarn_table__key(op, table, "manifest/%s", name),
+                                 .body = tarn_arena_copy(op->arena, bytes)};
     return tarn_slice_str(name);
-}
-
-struct tarn_status *tarn_table__put_objects(struct tarn_op *op, struct tarn_table *table,
-                                            const struct tarn_objects *objects)
-{
-    return tarn_store_put_many(table->env->store, op, objects->list, objects->count);
 }
 
 void tarn_table__remove_objects(struct tarn_op *op, struct tarn_table *table,

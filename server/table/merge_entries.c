@@ -288,8 +288,8 @@ static struct tarn_status *end_manifest(struct merger *m)
     file.name = tarn_slice_str(tarn_arena_printf(m->work->arena, "manifest-%s-0", uuid));
     file.size = (int64_t)m->bytes.size;
     struct tarn_new_object object = {
-        tarn_table__key(m->op, m->table, "manifest/%.*s", TARN_SLICE_ARG(file.name)),
-        tarn_buf_slice(&m->bytes)};
+        .key = tarn_table__key(m->op, m->table, "manifest/%.*s", TARN_SLICE_ARG(file.name)),
+        .body = tarn_buf_slice(&m->bytes)};
     add_after(m, &file, true); /* before it is there: a put that fails may have come through */
     TARN_TRY(tarn_table__check_here(m->table));
     return tarn_store_put_many(m->table->env->store, m->op, &object, 1);

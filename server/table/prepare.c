@@ -400,7 +400,25 @@ static struct tarn_status *encode_all(struct tarn_group *group, struct tarn_head
     return make_head(group, &s, base, base_count, delta, delta_count);
 }
 
-/* --- the look at N-1, beside the writes --- */
+/* --- write --- */
+
+/* All at once, and beside them what the store can do ahead for the snapshot that will name them. */
+static struct tarn_status *put_objects(struct tarn_group *group)
+{
+    struct tarn_op *op = &group->op;
+    struct tarn_table *table = group->table;
+    const struct tarn_objects *objects = &group->objects;
+    struct tarn_new_object *list = tarn_arena_calloc(op->arena, objects->count + 1, sizeof *list);
+    if (objects->count > 0)
+        memcpy(list, objects->list, objects->count * sizeof *list);
+    list[objects->count] = (struct tarn_new_object){
+        .key = tarn_table__key(op, table, "snapshot/snapshot-%" PRId64, group->next->id),
+        .body = group->next->json,
+        .foreseen = true};
+    return tarn_store_put_many(table->env->store, op, list, objects->count + 1);
+}
+
+/* The look at N-1, beside it. */
 
 struct look {
     struct tarn_op op;
@@ -428,7 +446,7 @@ static struct tarn_status *put_and_look(struct tarn_group *group, const struct t
     struct look look = {.table = group->table, .ground = ground, .done = tarn_gate_new()};
     tarn_op_init(&look.op);
     tarn_exec_post(group->table->env->exec, run_look, &look);
-    struct tarn_status *s = tarn_table__put_objects(&group->op, group->table, &group->objects);
+    struct tarn_status *s = put_objects(group);
     tarn_gate_wait(look.done, NULL);
     if (look.status == TARN_OK && look.stands)
         group->ground_seen_ms = look.begun_ms;
@@ -451,9 +469,8 @@ void tarn_table__write(struct tarn_group *group, const struct tarn_head *look)
 {
     struct tarn_table *table = group->table;
     tarn_exec_wait_begin();
-    struct tarn_status *s = look != NULL && look->id != 0
-                                ? put_and_look(group, look)
-                                : tarn_table__put_objects(&group->op, table, &group->objects);
+    struct tarn_status *s =
+        look != NULL && look->id != 0 ? put_and_look(group, look) : put_objects(group);
     tarn_exec_wait_end();
     pthread_mutex_lock(&table->lock);
     group->write_status = s;

@@ -90,7 +90,7 @@ static void step(struct world *w, int d, uint64_t call, const char *key, const c
         note(answer, tarn_store_move_folder(store, op, key, other));
         break;
     case 7: {
-        struct tarn_new_object object_of_many = {key, body};
+        struct tarn_new_object object_of_many = {.key = key, .body = body};
         note(answer, tarn_store_put_many(store, op, &object_of_many, 1));
         break;
     }

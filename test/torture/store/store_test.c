@@ -85,7 +85,8 @@ static struct tarn_status *put_old(struct tarn_test *t, struct tarn_store *store
 static struct tarn_status *put_manifests(struct tarn_test *t, struct tarn_store *store)
 {
     static const char *const keys[] = {"t/manifest/m", "t/manifest/n"};
-    struct tarn_new_object objects[] = {{keys[0], S("manifest")}, {keys[1], S("another")}};
+    struct tarn_new_object objects[] = {{.key = keys[0], .body = S("manifest")},
+                                        {.key = keys[1], .body = S("another")}};
     TARN_TRY(tarn_store_remove_many(store, t->op, keys, 2)); /* what a try before left */
     return tarn_store_put_many(store, t->op, objects, 2);
 }

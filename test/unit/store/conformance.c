@@ -69,15 +69,18 @@ void conformance_put_replaces(struct tarn_test *t, struct tarn_store *store)
 void conformance_hints_are_replaced(struct tarn_test *t, struct tarn_store *store)
 {
     expect_ok(tarn_store_put_hint(store, t->op, "t/snapshot/LATEST", S("a long first one")));
-    expect_ok(tarn_store_put_hint(store, t->op, "t/snapshot/LATEST", S("2")));
-    expect_object(t, store, "t/snapshot/LATEST", "2");
+    for (const char *const *text = (const char *const[]){"2", "9", "10", "11", "3", NULL};
+         *text != NULL; text++) {
+        expect_ok(tarn_store_put_hint(store, t->op, "t/snapshot/LATEST", tarn_slice_str(*text)));
+        expect_object(t, store, "t/snapshot/LATEST", *text);
+    }
     expect_str(listed(t, store, "", true), "t/snapshot/LATEST 1");
 }
 
 void conformance_put_many_puts_all(struct tarn_test *t, struct tarn_store *store)
 {
     enum { COUNT = 150 };
-    struct tarn_new_object objects[COUNT];
+    struct tarn_new_object objects[COUNT] = {0};
     expect_ok(tarn_store_put_many(store, t->op, NULL, 0));
     for (int i = 0; i < COUNT; i++) {
         objects[i].key =
@@ -96,13 +99,62 @@ void conformance_put_many_puts_all(struct tarn_test *t, struct tarn_store *store
     expect_int(count, COUNT); /* and nothing hidden */
 }
 
+static void foresee(struct tarn_test *t, struct tarn_store *store, const char *beside,
+                    const char *body)
+{
+    const struct tarn_new_object objects[] = {
+        {.key = beside, .body = S("m")},
+        {.key = "t/s/1", .body = tarn_slice_str(body), .foreseen = true}};
+    bool found;
+    expect_ok(tarn_store_put_many(store, t->op, objects, 2));
+    expect_object(t, store, beside, "m");
+    expect_ok(tarn_store_stat(store, t->op, "t/s/1", &found, NULL));
+    expect_false(found);
+}
+
+void conformance_foreseen_is_put_only_by_its_put(struct tarn_test *t, struct tarn_store *store)
+{
+    bool created;
+    foresee(t, store, "t/m/1", "one");
+    foresee(t, store, "t/m/2", "two"); /* in its place */
+    expect_ok(tarn_store_put_if_absent(store, t->op, "t/s/1", S("two"), &created));
+    expect_true(created);
+    expect_object(t, store, "t/s/1", "two");
+    expect_str(listed(t, store, "t/s", true), "t/s/1 3");
+
+    expect_ok(tarn_store_remove(store, t->op, "t/s/1"));
+    foresee(t, store, "t/m/3", "three");
+    expect_ok(tarn_store_put_if_absent(store, t->op, "t/s/1", S("another"), &created));
+    expect_true(created);
+    expect_object(t, store, "t/s/1", "another");
+
+    expect_ok(tarn_store_remove(store, t->op, "t/s/1"));
+    foresee(t, store, "t/m/4", "four");
+    expect_ok(tarn_store_put(store, t->op, "t/s/1", S("somebody's")));
+    expect_ok(tarn_store_put_if_absent(store, t->op, "t/s/1", S("four"), &created));
+    expect_false(created);
+    expect_object(t, store, "t/s/1", "somebody's");
+    expect_str(listed(t, store, "t/s", true), "t/s/1 10");
+
+    expect_ok(tarn_store_remove(store, t->op, "t/s/1"));
+    put(t, store, "t/s/0", "zero");
+    foresee(t, store, "t/m/5", "five");
+    expect_ok(tarn_store_move_folder(store, t->op, "t/s", "t/u"));
+    expect_ok(tarn_store_put_if_absent(store, t->op, "t/s/1", S("five"), &created));
+    expect_true(created);
+    expect_object(t, store, "t/s/1", "five");
+}
+
 void conformance_put_many_does_not_replace(struct tarn_test *t, struct tarn_store *store)
 {
     put(t, store, "t/b", "first");
-    struct tarn_new_object exists[] = {{"t/a", S("1")}, {"t/b", S("2")}, {"t/c", S("3")}};
+    struct tarn_new_object exists[] = {{.key = "t/a", .body = S("1")},
+                                       {.key = "t/b", .body = S("2")},
+                                       {.key = "t/c", .body = S("3")}};
     expect_status(tarn_store_put_many(store, t->op, exists, 3), TARN_OBJECT_EXISTS, "t/b");
     expect_object(t, store, "t/b", "first");
-    struct tarn_new_object bad[] = {{"t/e", S("1")}, {"t/../e", S("2")}};
+    struct tarn_new_object bad[] = {{.key = "t/e", .body = S("1")},
+                                    {.key = "t/../e", .body = S("2")}};
     expect_status(tarn_store_put_many(store, t->op, bad, 2), TARN_PATH_INVALID, "..");
     expect_absent(t, store, "t/e");
 }
@@ -566,7 +618,7 @@ void conformance_objects_and_folders_exclude_each_other(struct tarn_test *t,
     expect_status(tarn_store_put(store, t->op, "a/b/c/d", S("y")), TARN_PATH_INVALID, "a/b");
     expect_status(write_whole(t, store, "a"), TARN_PATH_INVALID, "a");
     expect_status(write_whole(t, store, "a/b/c"), TARN_PATH_INVALID, "a/b");
-    struct tarn_new_object many[] = {{"c", S("1")}, {"a", S("2")}};
+    struct tarn_new_object many[] = {{.key = "c", .body = S("1")}, {.key = "a", .body = S("2")}};
     expect_status(tarn_store_put_many(store, t->op, many, 2), TARN_PATH_INVALID, "a");
     expect_ok(tarn_store_remove(store, t->op, "c")); /* whether it is there isn't said */
     expect_str(listed(t, store, "", true), "a/b 1");

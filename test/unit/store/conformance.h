@@ -22,6 +22,7 @@
     X(put_replaces)                                                                                \
     X(hints_are_replaced)                                                                          \
     X(put_many_puts_all)                                                                           \
+    X(foreseen_is_put_only_by_its_put)                                                             \
     X(put_many_does_not_replace)                                                                   \
     X(get_of_nothing_is_not_found)                                                                 \
     X(stat_knows_size_and_time)                                                                    \

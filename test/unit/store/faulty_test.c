@@ -288,7 +288,7 @@ TARN_TEST(faulty, lists_are_short_or_stale)
     TARN_OWN(fixture_fini) struct fixture f;
     struct tarn_fault_rule stale = {
         .call = "list", .fault = TARN_FAULT_STALE_LIST, .hit_count = 3, .calls = 4};
-    struct tarn_new_object many[] = {{"m1", S("x")}, {"m2", S("x")}};
+    struct tarn_new_object many[] = {{.key = "m1", .body = S("x")}, {.key = "m2", .body = S("x")}};
     fixture_init(&f);
     put_new(t, &f, "old");
     tarn_store_faulty_add(f.store, &stale);
@@ -346,7 +346,8 @@ TARN_TEST(faulty, throttling_lasts)
 
 TARN_TEST(faulty, put_many_leaves_some)
 {
-    struct tarn_new_object many[] = {{"a", S("1")}, {"b", S("2")}, {"c", S("3")}};
+    struct tarn_new_object many[] = {
+        {.key = "a", .body = S("1")}, {.key = "b", .body = S("2")}, {.key = "c", .body = S("3")}};
     TARN_OWN(fixture_fini) struct fixture f;
     fixture_init(&f);
     add(&f, "put_many", "a", 0, 1, TARN_FAULT_FAIL_BEFORE);

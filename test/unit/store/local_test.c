@@ -156,7 +156,7 @@ TARN_TEST(local, put_many_syncs_each_file_and_folder_side_by_side)
     expect_ok(tarn_store_put(store, t->op, "b/x", S("x")));
     for (int i = 0; i < COUNT; i++)
         objects[i] = (struct tarn_new_object){
-            tarn_arena_printf(t->arena, "%s/%d", i < 9 ? "a" : "b", i), S("bytes")};
+            .key = tarn_arena_printf(t->arena, "%s/%d", i < 9 ? "a" : "b", i), .body = S("bytes")};
     fsync_count = 0;
     fsync_ms = SLOW_MS;
     int64_t before = tarn_clock_mono_ms();
@@ -187,7 +187,9 @@ TARN_TEST(local, put_many_takes_back_what_could_not_be_synced)
 {
     for (int at = 1; at <= 4; at++) {
         const char *folder = tarn_test_dir(t);
-        struct tarn_new_object objects[] = {{"a", S("1")}, {"b", S("2")}, {"c", S("3")}};
+        struct tarn_new_object objects[] = {{.key = "a", .body = S("1")},
+                                            {.key = "b", .body = S("2")},
+                                            {.key = "c", .body = S("3")}};
         TARN_OWN(tarn_store_drop) struct tarn_store *store = open_store(folder);
         fsync_fails_at = at;
         expect_status(tarn_store_put_many(store, t->op, objects, 3), TARN_IO_ERROR, "sync");
@@ -199,7 +201,7 @@ TARN_TEST(local, after_a_failed_sync_of_a_folder_nothing_is_promised)
 {
     bool created = true;
     struct tarn_store_writer *writer = NULL, *begun = NULL;
-    struct tarn_new_object object = {"m", S("1")};
+    struct tarn_new_object object = {.key = "m", .body = S("1")};
     TARN_OWN(tarn_store_drop) struct tarn_store *store = open_store(tarn_test_dir(t));
     expect_ok(tarn_store_put(store, t->op, "d/f", S("x")));
     expect_ok(tarn_store_writer_open(store, t->op, "begun", &begun));

@@ -241,8 +241,8 @@ TARN_TEST(s3_creation, of_several_at_once_knows_its_own_attempts)
     struct tarn_new_object objects[40];
     s3_start(t, &f, "", "");
     for (int i = 0; i < 40; i++)
-        objects[i] =
-            (struct tarn_new_object){tarn_arena_printf(t->arena, "m/%d", i), S("manifest")};
+        objects[i] = (struct tarn_new_object){.key = tarn_arena_printf(t->arena, "m/%d", i),
+                                              .body = S("manifest")};
     rules(t, &f,
           "[{\"do\": \"reset_after\", \"method\": \"PUT\", \"skip\": 3, \"count\": 5}, "
           "{\"do\": \"answer\", \"status\": 503, \"method\": \"PUT\", \"skip\": 9, \"count\": 4}]");
