@@ -3,8 +3,9 @@
 #include <stdlib.h>
 
 /*
- * Three numbers, guarded by lock, say what the threads do: running (in a job), waiting (in a job,
- * between wait_begin and wait_end) and idle (in pthread_cond_wait).
+ * Four numbers, guarded by lock, say what the threads do: running (in a job), waiting (in a job,
+ * between wait_begin and wait_end), idle (in pthread_cond_wait) and coming: signalled or made, not here yet. Many
+ * posts in a row call no more of them than may run.
  *
  * P1  A queued job is taken as soon as running < core_count, if a thread is idle or may be made.
  * P2  Whoever changes that condition calls wake(): post, a thread that took a job while more are
@@ -20,7 +21,7 @@ struct tarn_exec {
     int thread_max;
     int running;
     int waiting;
-    int idle;
+    int idle, coming;
     int thread_count;
     bool stopping;
     pthread_t *threads; /* thread_max of them */
@@ -69,18 +70,32 @@ static void *run_thread(void *arg);
 /* Under the lock: somebody takes the next job, if there is one and it may run (P1). */
 static void wake(struct tarn_exec *exec)
 {
-    if (!may_take(exec))
+    if (!may_take(exec) || exec->running + exec->coming >= exec->core_count)
         return;
     if (exec->idle > 0) {
+        exec->idle--;
+        exec->coming++;
         pthread_cond_signal(&exec->work);
         return;
     }
     if (exec->thread_count == exec->thread_max)
         return;
-    if (pthread_create(&exec->threads[exec->thread_count], NULL, run_thread, exec) == 0)
+    if (pthread_create(&exec->threads[exec->thread_count], NULL, run_thread, exec) == 0) {
         exec->thread_count++;
-    else
+        exec->coming++;
+    } else {
         tarn_assert(exec->thread_count > 0); /* else the job would never run */
+    }
+}
+
+/* Under the lock: one is here. Nobody called it where it woke by itself, maybe in the place of one that is still to
+ * come: the sums are right either way. */
+static void come(struct tarn_exec *exec)
+{
+    if (exec->coming > 0)
+        exec->coming--;
+    else
+        exec->idle--;
 }
 
 static void *run_thread(void *arg)
@@ -90,11 +105,12 @@ static void *run_thread(void *arg)
     pthread_setname_np(pthread_self(), "tarn-pool");
 
     pthread_mutex_lock(&exec->lock);
+    come(exec);
     while (!is_over(exec)) {
         if (!may_take(exec)) {
             exec->idle++;
             pthread_cond_wait(&exec->work, &exec->lock);
-            exec->idle--;
+            come(exec);
             continue;
         }
         tarn_job_fn fn = NULL;

@@ -147,15 +147,34 @@ void tarn_rpc__put_commit(const struct tarn_commit_result *result, Tarn__V1__Com
 
 /* --- methods --- */
 
-struct tarn_status *tarn_rpc__commit(struct tarn_op *op, struct tarn_service *service,
-                                     const void *request, void *response)
-{
-    struct tarn_commit_request c;
+struct commit_run { /* in the op's arena */
+    struct tarn_rpc__run *run;
+    struct tarn_commit_request request;
     struct tarn_commit_result result;
-    TARN_TRY(tarn_rpc__take_commit(op, request, &c));
-    TARN_TRY(tarn_service_commit(op, service, &c, &result));
-    tarn_rpc__put_commit(&result, response);
-    return TARN_OK;
+};
+
+static void answer_commit(void *arg, struct tarn_status *status)
+{
+    struct commit_run *c = arg;
+    Tarn__V1__CommitResponse response = TARN__V1__COMMIT_RESPONSE__INIT;
+    if (status != TARN_OK) {
+        tarn_rpc__refuse(c->run, status);
+        return;
+    }
+    tarn_rpc__put_commit(&c->result, &response);
+    tarn_rpc__finish(c->run, &response.base);
+}
+
+void tarn_rpc__commit(struct tarn_op *op, struct tarn_service *service, const void *request,
+                      struct tarn_rpc__run *run)
+{
+    struct commit_run *c = tarn_arena_calloc(op->arena, 1, sizeof *c);
+    c->run = run;
+    struct tarn_status *s = tarn_rpc__take_commit(op, request, &c->request);
+    if (s != TARN_OK)
+        tarn_rpc__refuse(run, s);
+    else
+        tarn_service_commit(op, service, &c->request, &c->result, answer_commit, c);
 }
 
 struct tarn_status *tarn_rpc__get_commit(struct tarn_op *op, struct tarn_service *service,

@@ -22,10 +22,17 @@ typedef struct tarn_status *(*tarn_rpc_unary_fn)(struct tarn_op *op, struct tarn
                                                  const void *request, void *response);
 typedef struct tarn_status *(*tarn_rpc_stream_fn)(struct tarn_op *op, struct tarn_rpc *rpc,
                                                   struct tarn_call *call);
+/* A unary one that holds no thread while it waits: ends with tarn_rpc__finish, once, from any thread. No request_id. */
+struct tarn_rpc__run;
+typedef void (*tarn_rpc_start_fn)(struct tarn_op *op, struct tarn_service *service,
+                                  const void *request, struct tarn_rpc__run *run);
+void tarn_rpc__finish(struct tarn_rpc__run *run, const ProtobufCMessage *response);
+void tarn_rpc__refuse(struct tarn_rpc__run *run, struct tarn_status *consumed);
 struct tarn_rpc__method {
     const char *path;
     const ProtobufCMessageDescriptor *request, *response; /* unary */
     tarn_rpc_unary_fn unary;                              /* or */
+    tarn_rpc_start_fn start;                              /* or */
     tarn_rpc_stream_fn stream;
 };
 struct tarn_service *tarn_rpc__service(struct tarn_rpc *rpc);
@@ -36,15 +43,20 @@ extern const struct tarn_rpc__method tarn_rpc__catalog_methods[], tarn_rpc__tabl
 #define TARN_RPC_UNARY(service, method, request_name, response_name, fn)                           \
     {                                                                                              \
         "/tarn.v1." #service "/" #method, &tarn__v1__##request_name##__descriptor,                 \
-            &tarn__v1__##response_name##__descriptor, fn, NULL                                     \
+            &tarn__v1__##response_name##__descriptor, fn, NULL, NULL                               \
+    }
+#define TARN_RPC_STARTED(service, method, request_name, response_name, fn)                         \
+    {                                                                                              \
+        "/tarn.v1." #service "/" #method, &tarn__v1__##request_name##__descriptor,                 \
+            &tarn__v1__##response_name##__descriptor, NULL, fn, NULL                               \
     }
 #define TARN_RPC_STREAM(service, method, fn)                                                       \
     {                                                                                              \
-        "/tarn.v1." #service "/" #method, NULL, NULL, NULL, fn                                     \
+        "/tarn.v1." #service "/" #method, NULL, NULL, NULL, NULL, fn                               \
     }
 #define TARN_RPC_END                                                                               \
     {                                                                                              \
-        NULL, NULL, NULL, NULL, NULL                                                               \
+        NULL, NULL, NULL, NULL, NULL, NULL                                                         \
     }
 
 /* --- messages --- */

@@ -76,14 +76,20 @@ static struct tarn_status *carry_out(struct tarn_op *op, struct tarn_service *se
     return answer_once(op, service, method, request_id, bytes, request, out);
 }
 
+static struct tarn_status *read_one(struct tarn_call *call, struct tarn_message **out)
+{
+    TARN_TRY(tarn_call_read(call, out));
+    return *out != NULL
+               ? TARN_OK
+               : tarn_status_new(TARN_INVALID_ARGUMENT, "the call ended without a request");
+}
+
 static struct tarn_status *serve_unary(struct tarn_op *op, struct tarn_rpc *rpc,
                                        const struct tarn_rpc__method *method,
                                        struct tarn_call *call)
 {
     TARN_OWN(tarn_message_drop) struct tarn_message *message = NULL;
-    TARN_TRY(tarn_call_read(call, &message));
-    if (message == NULL)
-        return tarn_status_new(TARN_INVALID_ARGUMENT, "the call ended without a request");
+    TARN_TRY(read_one(call, &message));
     struct tarn_slice bytes = tarn_message_bytes(message);
     bool large = bytes.size > TARN_RPC_LARGE_SIZE;
     struct tarn_message *response = NULL;
@@ -97,6 +103,62 @@ static struct tarn_status *serve_unary(struct tarn_op *op, struct tarn_rpc *rpc,
         atomic_fetch_sub(&rpc->large_count, 1);
     TARN_TRY(s);
     return tarn_call_write(call, response);
+}
+
+/* --- unary, without a thread while it waits --- */
+
+struct tarn_rpc__run { /* in the op's arena */
+    struct tarn_rpc *rpc;
+    struct tarn_call *call;
+    bool large;
+};
+
+static void end_run(struct tarn_rpc__run *run, struct tarn_message *message,
+                    struct tarn_status *consumed)
+{
+    if (run->large)
+        atomic_fetch_sub(&run->rpc->large_count, 1);
+    atomic_fetch_sub(&run->rpc->call_count, 1);
+    tarn_call_answer(run->call, message, consumed); /* from here on it is gone */
+}
+
+void tarn_rpc__refuse(struct tarn_rpc__run *run, struct tarn_status *consumed)
+{
+    end_run(run, NULL, consumed);
+}
+
+void tarn_rpc__finish(struct tarn_rpc__run *run, const ProtobufCMessage *response)
+{
+    struct tarn_message *message = NULL;
+    struct tarn_status *s = tarn_rpc__pack(response, TARN_WIRE_MESSAGE_MAX, &message);
+    end_run(run, message, s);
+}
+
+/* An error: it never started. */
+static struct tarn_status *serve_started(struct tarn_op *op, struct tarn_rpc *rpc,
+                                         const struct tarn_rpc__method *method,
+                                         struct tarn_call *call)
+{
+    TARN_OWN(tarn_message_drop) struct tarn_message *message = NULL;
+    TARN_TRY(read_one(call, &message));
+    struct tarn_slice bytes = tarn_message_bytes(message);
+    struct tarn_rpc__run *run = tarn_arena_calloc(op->arena, 1, sizeof *run);
+    *run = (struct tarn_rpc__run){rpc, call, bytes.size > TARN_RPC_LARGE_SIZE};
+    void *request;
+    struct tarn_status *s = TARN_OK;
+    if (run->large && atomic_fetch_add(&rpc->large_count, 1) >= TARN_RPC_LARGE_MAX)
+        s = tarn_status_new(TARN_BUSY, "%d large requests are being carried out",
+                            TARN_RPC_LARGE_MAX);
+    else
+        s = tarn_rpc__unpack(op, method->request, bytes, &request);
+    if (s != TARN_OK) {
+        if (run->large)
+            atomic_fetch_sub(&rpc->large_count, 1);
+        return s;
+    }
+    tarn_call_defer(call);
+    method->start(op, rpc->service, request, run);
+    return TARN_OK;
 }
 
 /* --- all --- */
@@ -113,7 +175,11 @@ static struct tarn_status *serve(void *self, struct tarn_op *op, struct tarn_cal
     struct tarn_status *s;
     if (atomic_fetch_add(&rpc->call_count, 1) >= rpc->call_max)
         s = tarn_status_new(TARN_BUSY, "%d calls are being carried out", rpc->call_max);
-    else if (bound->method->unary != NULL)
+    else if (bound->method->start != NULL) {
+        s = serve_started(op, rpc, bound->method, call);
+        if (s == TARN_OK) /* counted until it is answered */
+            return TARN_OK;
+    } else if (bound->method->unary != NULL)
         s = serve_unary(op, rpc, bound->method, call);
     else
         s = bound->method->stream(op, rpc, call);
@@ -126,7 +192,7 @@ static void bind(struct tarn_rpc *rpc, const struct tarn_rpc__method *method)
     struct tarn_rpc__bound *bound = &rpc->bound[rpc->method_count];
     *bound = (struct tarn_rpc__bound){rpc, method};
     rpc->methods[rpc->method_count++] = (struct tarn_wire_method){
-        .path = method->path, .fn = serve, .self = bound, .one_response = method->unary != NULL};
+        .path = method->path, .fn = serve, .self = bound, .one_response = method->stream == NULL};
 }
 
 struct tarn_rpc *tarn_rpc_new(struct tarn_service *service, int call_max)

@@ -266,7 +266,7 @@ static struct tarn_status *serve_list_files(struct tarn_op *op, struct tarn_rpc 
 
 #define U(method, request, response, fn) TARN_RPC_UNARY(TableService, method, request, response, fn)
 const struct tarn_rpc__method tarn_rpc__table_methods[] = {
-    U(Commit, commit_request, commit_response, tarn_rpc__commit),
+    TARN_RPC_STARTED(TableService, Commit, commit_request, commit_response, tarn_rpc__commit),
     U(CommitTables, commit_tables_request, commit_tables_response, tarn_rpc__commit_tables),
     U(GetCommit, get_commit_request, get_commit_response, tarn_rpc__get_commit),
     U(FilterCommitted, filter_committed_request, filter_committed_response,

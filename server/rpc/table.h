@@ -33,8 +33,8 @@ TARN_MUST struct tarn_status *tarn_rpc__commit_tables(struct tarn_op *op,
 TARN_MUST struct tarn_status *tarn_rpc__filter_committed(struct tarn_op *op,
                                                          struct tarn_service *service,
                                                          const void *request, void *response);
-TARN_MUST struct tarn_status *tarn_rpc__commit(struct tarn_op *op, struct tarn_service *service,
-                                               const void *request, void *response);
+void tarn_rpc__commit(struct tarn_op *op, struct tarn_service *service, const void *request,
+                      struct tarn_rpc__run *run);
 TARN_MUST struct tarn_status *tarn_rpc__plan(struct tarn_op *op, struct tarn_rpc *rpc,
                                              struct tarn_call *call);
 TARN_MUST struct tarn_status *tarn_rpc__renew_pin(struct tarn_op *op, struct tarn_service *service,

@@ -309,16 +309,51 @@ struct tarn_status *tarn_service__check_commit(struct tarn_op *op, struct tarn_t
     return TARN_OK;
 }
 
-struct tarn_status *tarn_service_commit(struct tarn_op *op, struct tarn_service *service,
-                                        struct tarn_commit_request *request,
-                                        struct tarn_commit_result *out)
+/* A commit on its way; lies in its op's arena. */
+struct commit_run {
+    struct tarn_service *service;
+    struct tarn_table *table;
+    const struct tarn_table_view *view; /* what the request was completed with may lie in it */
+    struct tarn_status *status;
+    tarn_commit_done_fn done;
+    void *arg;
+};
+
+static struct tarn_status *open_commit(struct tarn_op *op, struct commit_run *run,
+                                       struct tarn_commit_request *request)
 {
-    TARN_OWN(tarn_table_drop_ref) struct tarn_table *table = NULL;
-    TARN_OWN(tarn_table_view_drop) const struct tarn_table_view *view = NULL;
-    TARN_TRY(tarn_service__table(op, service, request->ref, TARN_ACTION_WRITE, &table));
-    TARN_TRY(tarn_table_look(op, table, &view));
-    TARN_TRY(tarn_service__check_commit(op, table, view, request));
-    return tarn_table_commit(op, table, &request->commit, out);
+    TARN_TRY(tarn_service__table(op, run->service, request->ref, TARN_ACTION_WRITE, &run->table));
+    TARN_TRY(tarn_table_look(op, run->table, &run->view));
+    return tarn_service__check_commit(op, run->table, run->view, request);
+}
+
+static void end_commit(void *arg)
+{
+    struct commit_run *run = arg;
+    tarn_table_view_drop(&run->view);
+    tarn_table_drop_ref(&run->table);
+    run->done(run->arg, run->status);
+}
+
+/* In the table's mailbox, which has better to do than to send answers. */
+static void post_end(void *arg, struct tarn_status *status)
+{
+    struct commit_run *run = arg;
+    run->status = status;
+    tarn_exec_post(run->service->exec, end_commit, run);
+}
+
+void tarn_service_commit(struct tarn_op *op, struct tarn_service *service,
+                         struct tarn_commit_request *request, struct tarn_commit_result *out,
+                         tarn_commit_done_fn done, void *arg)
+{
+    struct commit_run *run = tarn_arena_calloc(op->arena, 1, sizeof *run);
+    *run = (struct commit_run){.service = service, .done = done, .arg = arg};
+    run->status = open_commit(op, run, request);
+    if (run->status != TARN_OK)
+        end_commit(run);
+    else
+        tarn_table_commit_start(op, run->table, &request->commit, out, post_end, run);
 }
 
 /* --- what became of it --- */

@@ -243,9 +243,11 @@ struct tarn_commit_request {
     int32_t message_version;
 };
 #define TARN_COMMIT_TABLES_MAX 64 /* in one multi-table commit */
-TARN_MUST struct tarn_status *tarn_service_commit(struct tarn_op *op, struct tarn_service *service,
-                                                  struct tarn_commit_request *request,
-                                                  struct tarn_commit_result *out);
+/* Holds no thread while the commit is on its way: `done` is told its status (owned) once, on a thread of the pool, maybe
+ * before this returns. op, request and *out must live until then. */
+void tarn_service_commit(struct tarn_op *op, struct tarn_service *service,
+                         struct tarn_commit_request *request, struct tarn_commit_result *out,
+                         tarn_commit_done_fn done, void *arg);
 /* All of them, or none; one a table, appends only. OUTCOME_UNKNOWN: it may happen yet, and will be finished where it
  * has begun. Refused by one table after others landed: an error that says so. */
 TARN_MUST struct tarn_status *tarn_service_commit_tables(struct tarn_op *op,

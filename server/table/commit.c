@@ -247,10 +247,11 @@ static int64_t group_wait_ns(const struct pipeline *p)
     return TARN_MAX(table->answered_ns + LINGER_NS - tarn_clock_mono_ns(), (int64_t)0);
 }
 
-/* Under the lock. TURN_WAIT: for news, at most *wait_ns. */
+/* Under the lock. TURN_WAIT: for news, at most *wait_ns; so many requests in the queue are news. */
 static enum turn next_turn(const struct pipeline *p, int64_t *wait_ns)
 {
     struct tarn_table *table = p->table;
+    table->wanted_count = SIZE_MAX;
     bool others = tarn_mailbox_count(table->mailbox) > 0;
     bool wants = table->queue_first != NULL && !others && table->queue_count != p->held_count;
     *wait_ns = WAIT_SLICE_NS; /* others may come to the mailbox without news */
@@ -260,9 +261,14 @@ static enum turn next_turn(const struct pipeline *p, int64_t *wait_ns)
         return TURN_LAUNCH;
     if (p->flying == NULL && p->writing == NULL && !wants)
         return TURN_LEAVE;
-    if (p->writing != NULL || !wants)
+    if (p->writing != NULL)
+        return TURN_WAIT;
+    table->wanted_count = table->queue_count + 1;
+    if (!wants)
         return TURN_WAIT;
     int64_t ns = group_wait_ns(p);
+    if (table->env->min_interval_ms == 0)
+        table->wanted_count = table->answered_count;
     *wait_ns = TARN_MIN(*wait_ns, ns);
     return ns > 0 ? TURN_WAIT : TURN_GROUP;
 }
@@ -543,10 +549,10 @@ static struct tarn_status *enqueue(struct tarn_table *table, struct tarn_request
     }
     *table->queue_last = m;
     table->queue_last = &m->next;
-    table->queue_count++;
     bool runs = table->loop_runs;
     table->loop_runs = true;
-    pthread_cond_broadcast(&table->news);
+    if (++table->queue_count >= table->wanted_count)
+        pthread_cond_broadcast(&table->news);
     pthread_mutex_unlock(&table->lock);
     if (!runs)
         tarn_mailbox_post(table->mailbox, run_commits, table);
@@ -565,32 +571,63 @@ static void fill_request(struct tarn_request *r)
         (struct tarn_member){.request = r, .kind = TARN_COMMIT_COMPACT, .part = &commit->compact};
 }
 
-struct tarn_status *tarn_table_commit(struct tarn_op *op, struct tarn_table *table,
-                                      const struct tarn_commit *commit,
-                                      struct tarn_commit_result *out)
+static struct tarn_status *queue_commit(struct tarn_op *op, struct tarn_table *table,
+                                        const struct tarn_commit *commit, struct tarn_request *r)
 {
-    memset(out, 0, sizeof *out);
     TARN_TRY(tarn_table__check_here(table));
     TARN_OWN(tarn_table_view_drop)
     const struct tarn_table_view *view = tarn_table__view_ref(table);
     bool discard = commit->kind == TARN_COMMIT_APPEND && view->options.discard_duplicate_files;
     TARN_TRY(check_request(table, commit, discard));
-    struct tarn_request r = {.op = op,
-                             .commit = commit,
-                             .result = out,
-                             .has_append = has_append(commit, view),
-                             .has_compact = !part_is_empty(&commit->compact)};
-    fill_request(&r);
-    if (!r.has_append && !r.has_compact)
+    r->has_append = has_append(commit, view);
+    r->has_compact = !part_is_empty(&commit->compact);
+    fill_request(r);
+    if (!r->has_append && !r->has_compact) {
+        r->done(r->done_arg, TARN_OK);
         return TARN_OK;
-    r.missing = find_missing(op, table, view, commit);
-    r.done = tarn_gate_new();
-    struct tarn_status *refused = enqueue(table, &r);
-    if (refused == TARN_OK)
-        tarn_gate_wait(r.done, NULL); /* its own deadline ends it in the queue */
-    tarn_gate_free(r.done);
-    tarn_status_free(r.missing);
-    return refused == TARN_OK ? r.status : refused;
+    }
+    r->missing = find_missing(op, table, view, commit);
+    struct tarn_status *missing = r->missing, *refused = enqueue(table, r);
+    if (refused != TARN_OK)
+        tarn_status_free(missing);
+    return refused; /* where it is OK, the request may be gone */
+}
+
+void tarn_table_commit_start(struct tarn_op *op, struct tarn_table *table,
+                             const struct tarn_commit *commit, struct tarn_commit_result *out,
+                             tarn_commit_done_fn done, void *arg)
+{
+    memset(out, 0, sizeof *out);
+    struct tarn_request *r = tarn_arena_calloc(op->arena, 1, sizeof *r);
+    *r = (struct tarn_request){
+        .op = op, .commit = commit, .result = out, .done = done, .done_arg = arg};
+    struct tarn_status *s = queue_commit(op, table, commit, r);
+    if (s != TARN_OK)
+        done(arg, s);
+}
+
+struct waiting {
+    struct tarn_gate *gate;
+    struct tarn_status *status;
+};
+
+static void stop_waiting(void *arg, struct tarn_status *status)
+{
+    struct waiting *w = arg;
+    w->status = status;
+    tarn_gate_open(w->gate);
+}
+
+struct tarn_status *tarn_table_commit(struct tarn_op *op, struct tarn_table *table,
+                                      const struct tarn_commit *commit,
+                                      struct tarn_commit_result *out)
+{
+    struct waiting w = {.gate = tarn_gate_new()};
+    tarn_table_commit_start(op, table, commit, out, stop_waiting, &w);
+    /* Not given up while the mailbox has it: its own deadline ends it in the queue. */
+    tarn_gate_wait(w.gate, NULL);
+    tarn_gate_free(w.gate);
+    return w.status;
 }
 
 /* --- without a put --- */
@@ -598,6 +635,7 @@ struct tarn_status *tarn_table_commit(struct tarn_op *op, struct tarn_table *tab
 struct check_job {
     struct tarn_request request;
     struct tarn_table *table;
+    struct tarn_status *status;
 };
 
 static struct tarn_status *check(struct check_job *job)
@@ -616,7 +654,7 @@ static struct tarn_status *check(struct check_job *job)
 static void run_check(void *arg)
 {
     struct check_job *job = arg;
-    job->request.status = check(job);
+    job->status = check(job);
 }
 
 struct tarn_status *tarn_table_check_commit(struct tarn_op *op, struct tarn_table *table,
@@ -633,5 +671,5 @@ struct tarn_status *tarn_table_check_commit(struct tarn_op *op, struct tarn_tabl
     job.request.missing = find_missing(op, table, view, commit);
     tarn_mailbox_call(table->mailbox, run_check, &job);
     tarn_status_free(job.request.missing);
-    return job.request.status;
+    return job.status;
 }

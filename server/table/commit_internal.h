@@ -24,7 +24,7 @@ struct tarn_member {
     bool alone; /* a group with it failed for a reason that may be its own */
 };
 
-/* One call of tarn_table_commit; lies on its caller's stack, who waits at `done`. */
+/* One commit of a caller; lies in its op's arena until `done` was told. */
 struct tarn_request {
     struct tarn_op *op; /* asked whether the caller still wants it, as long as it is queued */
     const struct tarn_commit *commit;
@@ -36,8 +36,8 @@ struct tarn_request {
     bool append_repeated; /* it had landed before */
     struct tarn_status
         *missing; /* its files were looked at before it was queued; told unless it has landed */
-    struct tarn_status *status; /* set by the mailbox, consumed by the caller */
-    struct tarn_gate *done;
+    tarn_commit_done_fn done;
+    void *done_arg;
     struct tarn_member append, compact;
 };
 

@@ -249,8 +249,7 @@ static bool gave_up(struct tarn_table *table, struct tarn_member **link, struct 
     struct tarn_status *s = tarn_op_check(m->request->op);
     if (s == TARN_OK)
         return false;
-    tarn_status_free(m->request->status);
-    m->request->status = s;
+    tarn_status_free(s); /* told when the lock is given up */
     *out = unlink_member(table, link);
     return true;
 }
@@ -363,7 +362,7 @@ static void answer_gone(struct tarn_table *table, struct tarn_member *gone)
     while (gone != NULL) {
         struct tarn_member *m = gone;
         gone = m->next;
-        tarn_table__answer(table, m, tarn_move(m->request->status), 0, false);
+        tarn_table__answer(table, m, tarn_op_check(m->request->op), 0, false);
     }
 }
 
@@ -394,10 +393,10 @@ struct tarn_group *tarn_table__take_group(struct tarn_table *table, const struct
 
 static void finish_request(struct tarn_request *r, struct tarn_status *consumed)
 {
-    r->status = consumed;
     if (consumed != TARN_OK)
         tarn_metric_add(TARN_M_COMMIT_FAILURES, tarn_reason_name(tarn_status_reason(consumed)), 1);
-    tarn_gate_open(r->done); /* from here on it is gone */
+    tarn_status_free(r->missing);
+    r->done(r->done_arg, consumed); /* from here on it is gone */
 }
 
 void tarn_table__answer(struct tarn_table *table, struct tarn_member *member,

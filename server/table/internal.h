@@ -75,6 +75,7 @@ struct tarn_table {
     pthread_cond_t news;   /* a request was queued, a write, put or hint is done */
     struct tarn_member *queue_first, **queue_last;
     size_t queue_count;
+    size_t wanted_count;   /* so many in the queue are news to the loop */
     bool loop_runs;        /* the commit loop is in the mailbox, or posted to it */
     size_t answered_count; /* by the last snapshot, at answered_ns */
     int64_t answered_ns;

@@ -173,6 +173,13 @@ struct tarn_commit_result {
 TARN_MUST struct tarn_status *tarn_table_commit(struct tarn_op *op, struct tarn_table *table,
                                                 const struct tarn_commit *commit,
                                                 struct tarn_commit_result *out);
+/* The same for callers that don't wait: `done` is told its status (owned) once. op, commit and *out must live, and
+ * the table be referred to, until then. It comes from within the call, or in the table's mailbox, where it must be
+ * quick: it posts what isn't. */
+typedef void (*tarn_commit_done_fn)(void *arg, struct tarn_status *status);
+void tarn_table_commit_start(struct tarn_op *op, struct tarn_table *table,
+                             const struct tarn_commit *commit, struct tarn_commit_result *out,
+                             tarn_commit_done_fn done, void *arg);
 
 /* Would the append part be refused on what the table is now? Nothing is put, and nothing remembered: by the time it is
  * committed it may be otherwise. OK: not, or it has landed. */

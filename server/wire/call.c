@@ -176,12 +176,13 @@ static struct tarn_slice bearer_token(const struct tarn_call *call)
     return tarn_slice_of(value.data + size, value.size - size);
 }
 
-static bool is_detached(struct tarn_call *call)
+/* Detached or deferred: somebody else ends it. */
+static bool is_handed_over(struct tarn_call *call)
 {
     pthread_mutex_lock(&call->lock);
-    bool detached = call->events != NULL;
+    bool handed_over = call->events != NULL || call->deferred;
     pthread_mutex_unlock(&call->lock);
-    return detached;
+    return handed_over;
 }
 
 static void run_call(void *arg)
@@ -195,7 +196,7 @@ static void run_call(void *arg)
             server->admit(server->admit_self, &call->op, call->method->path, bearer_token(call));
     if (status == NULL)
         status = call->method->fn(call->method->self, &call->op, call);
-    if (status != NULL || !is_detached(call))
+    if (status != NULL || !is_handed_over(call))
         tarn_wire__call_finish(call, status);
     tarn_wire__call_unref(call);
 }

@@ -1,4 +1,4 @@
-/* Calls that hold no thread: a method handed them over, and their owner writes to them from anywhere. */
+/* Calls that hold no thread: a method handed them over, and their owner writes to them, or answers, from anywhere. */
 #include "internal.h"
 
 static void unlink_call(struct tarn_call *call)
@@ -84,6 +84,24 @@ void tarn_call_abort(struct tarn_call *call, struct tarn_status *consumed)
 
 void tarn_call_release(struct tarn_call *call)
 {
+    tarn_wire__call_unref(call);
+}
+
+void tarn_call_defer(struct tarn_call *call)
+{
+    tarn_wire__call_ref(call);
+    pthread_mutex_lock(&call->lock);
+    tarn_assert(!call->deferred && call->events == NULL && call->method->one_response);
+    call->deferred = true;
+    pthread_mutex_unlock(&call->lock);
+}
+
+void tarn_call_answer(struct tarn_call *call, struct tarn_message *message,
+                      struct tarn_status *status)
+{
+    if (message != NULL)
+        tarn_call_write_async(call, message); /* one that is too large ends the call with that */
+    tarn_wire__call_finish(call, status);
     tarn_wire__call_unref(call);
 }
 

@@ -174,6 +174,8 @@ struct tarn_call {
     int watch_sent; /* last state sent, -1 none */
     struct tarn_call *watch_next, **watch_link;
 
+    bool deferred; /* whoever deferred it answers it */
+
     /* detached: set once, under the lock */
     const struct tarn_call_events *events; /* NULL: not detached */
     void *events_arg;

@@ -12,7 +12,7 @@
  * Health (grpc.health.v1, Check and Watch) and reflection (v1 and v1alpha) are served by the room
  * itself, to everybody, on the queue's thread; unknown methods answer UNIMPLEMENTED. A method holds a
  * thread of `exec` for as long as it runs; one that waits for hours (a subscription) hands its call
- * over instead: tarn_call_detach.
+ * over instead: tarn_call_detach; so does a unary one that waits among many: tarn_call_defer.
  *
  * Back-pressure   write returns when the previous message was handed to the transport; a slow
  *                 reader stops its writer, and costs one message of memory.
@@ -118,6 +118,14 @@ void tarn_call_end(struct tarn_call *call, struct tarn_status *consumed);
 /* The outcome, at once: what is under way is dropped. The client sees code and message, no details. */
 void tarn_call_abort(struct tarn_call *call, struct tarn_status *consumed);
 void tarn_call_release(struct tarn_call *call);
+
+/* --- a unary method that holds no thread ---
+ * It may defer its call and return OK: then the answer comes later, from any thread. The op of the call lives until
+ * then. A server that drains waits for it. */
+void tarn_call_defer(struct tarn_call *call);
+/* Once for each defer: the message (consumed) with OK, or NULL and why not (consumed). */
+void tarn_call_answer(struct tarn_call *call, struct tarn_message *message,
+                      struct tarn_status *status);
 
 /* --- client --- */
 struct tarn_channel;

@@ -138,3 +138,25 @@ TARN_TEST(gate, opens_once_for_all)
     tarn_gate_free(gate);
     tarn_gate_free(NULL);
 }
+
+static void note_thread(void *arg)
+{
+    struct counter *c = arg;
+    static _Thread_local bool known;
+    if (!known)
+        atomic_fetch_add(&c->now, 1); /* so many threads took part */
+    known = true;
+    usleep(100);
+    atomic_fetch_add(&c->ran, 1);
+}
+
+TARN_TEST(pool, many_posts_in_a_row_need_no_more_threads_than_run)
+{
+    struct counter c = {0};
+    struct tarn_exec *exec = tarn_exec_new(2, 64);
+    for (int i = 0; i < 500; i++)
+        tarn_exec_post(exec, note_thread, &c);
+    tarn_exec_free(exec);
+    expect_int(atomic_load(&c.ran), 500);
+    expect_true(atomic_load(&c.now) <= 2);
+}

@@ -144,6 +144,28 @@ TARN_TEST(commit_tables, an_intent_that_could_not_be_put_is_no_commit)
     expect_true(fate(&f, "a", 7) != TARN_COMMIT_OPEN);
 }
 
+struct outcome {
+    struct tarn_gate *told;
+    struct tarn_status *status;
+};
+
+static void tell(void *arg, struct tarn_status *status)
+{
+    struct outcome *o = arg;
+    o->status = status;
+    tarn_gate_open(o->told);
+}
+
+static struct tarn_status *commit_one(struct fixture *f, struct tarn_commit_request *request)
+{
+    struct tarn_commit_result result;
+    struct outcome o = {.told = tarn_gate_new()};
+    tarn_service_commit(f->t->op, &f->service, request, &result, tell, &o);
+    tarn_gate_wait(o.told, NULL);
+    tarn_gate_free(o.told);
+    return o.status;
+}
+
 /* As a daemon leaves it that dies behind the first table. */
 static void leave_half_done(struct fixture *f, int64_t identifier)
 {
@@ -162,8 +184,7 @@ static void leave_half_done(struct fixture *f, int64_t identifier)
     expect_ok(tarn_store_put(f->inner, f->t->op, ".tarn/intents/one-that-is-left",
                              tarn_buf_slice(&bytes)));
     struct tarn_commit_request first = append(f, "a", "data-half-0", identifier);
-    struct tarn_commit_result result;
-    expect_ok(tarn_service_commit(f->t->op, &f->service, &first, &result));
+    expect_ok(commit_one(f, &first));
 }
 
 static void wait_for_no_intents(struct fixture *f)

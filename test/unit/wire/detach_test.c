@@ -1,7 +1,8 @@
 /*
  * Promise: a detached call holds no thread, takes messages from any thread one at a time, and tells its owner of its
  * end exactly once and last, whoever ended it: the owner, the client, or the server that stops. One encoded message is
- * shared by many calls.
+ * shared by many calls. A deferred unary call is answered once from any thread, whether its client is still there or not, and a
+ * server that stops waits for that.
  */
 #include <unistd.h>
 
@@ -210,4 +211,122 @@ TARN_TEST(wire_detach, drain_ends_them_at_once)
     expect_status(tarn_client_call_finish(call), TARN_SHUTTING_DOWN, "");
     tarn_client_call_free(call);
     stop(&hand);
+}
+
+/* --- unary, deferred --- */
+
+struct waiters {
+    struct tarn_exec *exec;
+    struct tarn_wire_server *server;
+    struct tarn_channel *channel;
+    struct tarn_call *calls[CALLS];
+    atomic_int count;
+};
+
+static struct tarn_status *defer(void *self, struct tarn_op *op TARN_UNUSED, struct tarn_call *call)
+{
+    struct waiters *w = self;
+    struct tarn_message *request = NULL;
+    TARN_TRY(tarn_call_read(call, &request));
+    tarn_message_free(request);
+    w->calls[atomic_load(&w->count)] = call; /* they come one by one */
+    tarn_call_defer(call);
+    atomic_fetch_add(&w->count, 1);
+    return TARN_OK;
+}
+
+static void start_waiters(struct waiters *w)
+{
+    memset(w, 0, sizeof *w);
+    tarn_log_set_level(TARN_WARN);
+    w->exec = tarn_exec_new(2, 4);
+    struct tarn_wire_method methods[] = {
+        {.path = "/t.Wait/For", .fn = defer, .self = w, .one_response = true}};
+    struct tarn_wire_server_options options = {
+        .listen = "127.0.0.1:0", .exec = w->exec, .message_max_bytes = 1000};
+    expect_ok(tarn_wire_server_start(&options, methods, 1, &w->server));
+    struct tarn_channel_options client = {.address = tarn_wire_server_address(w->server)};
+    expect_ok(tarn_channel_open(&client, &w->channel));
+}
+
+static void stop_waiters(struct waiters *w)
+{
+    tarn_channel_close(w->channel);
+    tarn_wire_server_free(w->server); /* waits for the last answer */
+    tarn_exec_free(w->exec);
+}
+
+static struct tarn_client_call *wait_for(struct tarn_test *t, struct waiters *w)
+{
+    struct tarn_client_call *call = NULL;
+    int before = atomic_load(&w->count);
+    expect_ok(tarn_channel_call(w->channel, t->op, "/t.Wait/For", &call));
+    expect_ok(tarn_client_call_write(call, text_message("please")));
+    expect_ok(tarn_client_call_writes_done(call));
+    expect_true(comes_to(&w->count, before + 1));
+    return call;
+}
+
+/* Far more of them than there are threads. */
+TARN_TEST(wire_defer, answers_from_elsewhere_in_any_order)
+{
+    static struct waiters w;
+    static struct tarn_client_call *calls[CALLS];
+    start_waiters(&w);
+    for (int i = 0; i < CALLS; i++)
+        calls[i] = wait_for(t, &w);
+    for (int i = CALLS - 1; i >= 0; i--)
+        tarn_call_answer(w.calls[i], text_message(tarn_arena_printf(t->arena, "answer %d", i)),
+                         TARN_OK);
+    for (int i = 0; i < CALLS; i++) {
+        expect_str(read_one(t, calls[i]), tarn_arena_printf(t->arena, "answer %d", i));
+        expect_null(read_one(t, calls[i]));
+        expect_ok(tarn_client_call_finish(calls[i]));
+        tarn_client_call_free(calls[i]);
+    }
+    stop_waiters(&w);
+}
+
+TARN_TEST(wire_defer, refuses_says_what_is_too_large_and_outlives_its_client)
+{
+    static struct waiters w;
+    start_waiters(&w);
+    struct tarn_client_call *refused = wait_for(t, &w), *large = wait_for(t, &w),
+                            *gone = wait_for(t, &w);
+    uint8_t *bytes;
+    tarn_call_answer(w.calls[0], NULL, tarn_status_new(TARN_COMMIT_CONFLICT, "no"));
+    struct tarn_message *too_large = tarn_message_new(2000, &bytes);
+    memset(bytes, 0, 2000);
+    tarn_call_answer(w.calls[1], too_large, TARN_OK);
+    expect_status(tarn_client_call_finish(refused), TARN_COMMIT_CONFLICT, "no");
+    expect_status(tarn_client_call_finish(large), TARN_TOO_LARGE, "2000");
+    tarn_client_call_free(gone); /* cancels */
+    usleep(20000);
+    tarn_call_answer(w.calls[2], text_message("to nobody"), TARN_OK);
+    tarn_client_call_free(refused);
+    tarn_client_call_free(large);
+    stop_waiters(&w);
+}
+
+static void *answer_late(void *arg)
+{
+    struct waiters *w = arg;
+    usleep(50000);
+    tarn_call_answer(w->calls[0], text_message("late"), TARN_OK);
+    return NULL;
+}
+
+TARN_TEST(wire_defer, a_server_that_drains_waits_for_the_answer)
+{
+    static struct waiters w;
+    pthread_t thread;
+    start_waiters(&w);
+    struct tarn_client_call *call = wait_for(t, &w);
+    expect_int(pthread_create(&thread, NULL, answer_late, &w), 0);
+    tarn_wire_server_drain(w.server, 5000);
+    expect_str(read_one(t, call), "late");
+    expect_ok(tarn_client_call_finish(call));
+    tarn_client_call_free(call);
+    pthread_join(thread, NULL);
+    stop_waiters(&w);
 }
