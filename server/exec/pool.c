@@ -8,7 +8,7 @@
  * posts in a row call no more of them than may run.
  *
  * P1  A queued job is taken as soon as running < core_count, if a thread is idle or may be made.
- * P2  Whoever changes that condition calls wake(): post, a thread that took a job while more are
+ * P2  Whoever changes that condition calls one: post, a thread that took a job while more are
  *     queued, one that ended a job, and wait_begin.
  * P3  A thread that comes back from a wait is never held up: running may exceed core_count then,
  *     until jobs end.
@@ -67,25 +67,35 @@ static bool is_over(const struct tarn_exec *exec)
 
 static void *run_thread(void *arg);
 
-/* Under the lock: somebody takes the next job, if there is one and it may run (P1). */
-static void wake(struct tarn_exec *exec)
+/* Under the lock: somebody takes the next job, if there is one and it may run (P1). True: to be signalled once the
+ * lock is given up, not to sleep again before it. */
+static bool call_one(struct tarn_exec *exec)
 {
     if (!may_take(exec) || exec->running + exec->coming >= exec->core_count)
-        return;
+        return false;
     if (exec->idle > 0) {
         exec->idle--;
         exec->coming++;
-        pthread_cond_signal(&exec->work);
-        return;
+        return true;
     }
     if (exec->thread_count == exec->thread_max)
-        return;
+        return false;
     if (pthread_create(&exec->threads[exec->thread_count], NULL, run_thread, exec) == 0) {
         exec->thread_count++;
         exec->coming++;
     } else {
         tarn_assert(exec->thread_count > 0); /* else the job would never run */
     }
+    return false;
+}
+
+/* Under the lock, which it gives up. */
+static void unlock_and_wake(struct tarn_exec *exec)
+{
+    bool idle = call_one(exec);
+    pthread_mutex_unlock(&exec->lock);
+    if (idle)
+        pthread_cond_signal(&exec->work);
 }
 
 /* Under the lock: one is here. Nobody called it where it woke by itself, maybe in the place of one that is still to
@@ -117,8 +127,7 @@ static void *run_thread(void *arg)
         void *job_arg = NULL;
         tarn_exec__queue_take(&exec->queue, &fn, &job_arg);
         exec->running++;
-        wake(exec);
-        pthread_mutex_unlock(&exec->lock);
+        unlock_and_wake(exec);
         fn(job_arg);
         tarn_assert(my_wait_depth == 0); /* each wait_begin had its wait_end */
         pthread_mutex_lock(&exec->lock);
@@ -172,8 +181,7 @@ void tarn_exec_post(struct tarn_exec *exec, tarn_job_fn fn, void *arg)
 {
     pthread_mutex_lock(&exec->lock);
     tarn_exec__queue_put(&exec->queue, fn, arg);
-    wake(exec);
-    pthread_mutex_unlock(&exec->lock);
+    unlock_and_wake(exec);
 }
 
 struct tarn_exec__loop *tarn_exec__loop_of(struct tarn_exec *exec)
@@ -189,8 +197,7 @@ void tarn_exec_wait_begin(void)
     pthread_mutex_lock(&exec->lock);
     exec->running--;
     exec->waiting++;
-    wake(exec);
-    pthread_mutex_unlock(&exec->lock);
+    unlock_and_wake(exec);
 }
 
 void tarn_exec_wait_end(void)

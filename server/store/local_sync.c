@@ -80,7 +80,7 @@ static void grow(struct sync_crew *crew)
     pthread_attr_destroy(&attributes);
 }
 
-/* Under the mutex. */
+/* Under the mutex. Whoever sleeps is woken when it is given up: not to sleep again before it. */
 static void add(struct sync_crew *crew, struct sync_task *task)
 {
     if (crew->first == NULL)
@@ -90,7 +90,6 @@ static void add(struct sync_crew *crew, struct sync_task *task)
     crew->last = task;
     if (++crew->waiting_count > crew->idle_count)
         grow(crew);
-    pthread_cond_signal(&crew->work);
 }
 
 void tarn_store__sync_all(struct sync_crew *crew, const int *fds, int *errors, size_t count)
@@ -106,6 +105,8 @@ void tarn_store__sync_all(struct sync_crew *crew, const int *fds, int *errors, s
             add(crew, &tasks[i]);
         }
         pthread_mutex_unlock(&crew->mutex);
+        for (size_t i = 1; i < count; i++)
+            pthread_cond_signal(&crew->work);
     }
     errors[0] = fsync(fds[0]) == 0 ? 0 : errno;
     if (count > 1) {
