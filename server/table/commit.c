@@ -14,8 +14,10 @@
  *                                                            those refused
  */
 
-/* How long a group that would be written beside a flight waits for those just answered: they often come again. */
-#define LINGER_NS 1000000
+/* How long a group that would be written beside a flight waits for those just answered: they often come again, and who
+ * comes too late waits for two flights. A part of a flight, which over a network is long. */
+#define LINGER_NS_MIN 1000000
+#define LINGER_PARTS 4
 #define WAIT_SLICE_NS 5000000
 
 /* What is on its way. At most one group is in each stage. */
@@ -168,6 +170,7 @@ static void land(struct pipeline *p)
     struct tarn_group *flown = tarn_move(p->flying);
     p->held_count = 0;
     tarn_table__wait(flown, &flown->put_done);
+    p->table->put_took_ms = tarn_clock_mono_ms() - p->table->put_begun_ms;
     if (was_made(flown)) { /* I1: visible from here on */
         if (flown->put.unknown)
             tarn_table__late_keep(p->table, &flown->put, TARN_LATE_IF_UNDONE);
@@ -244,7 +247,9 @@ static int64_t group_wait_ns(const struct pipeline *p)
         return spaced_ms * 1000000;
     if (p->flying == NULL || table->queue_count >= table->answered_count)
         return 0;
-    return TARN_MAX(table->answered_ns + LINGER_NS - tarn_clock_mono_ns(), (int64_t)0);
+    int64_t linger_ns =
+        TARN_MAX(table->put_took_ms * 1000000 / LINGER_PARTS, (int64_t)LINGER_NS_MIN);
+    return TARN_MAX(table->answered_ns + linger_ns - tarn_clock_mono_ns(), (int64_t)0);
 }
 
 /* Under the lock. TURN_WAIT: for news, at most *wait_ns; so many requests in the queue are news. */

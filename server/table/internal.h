@@ -97,7 +97,7 @@ struct tarn_table {
     int64_t
         opened_id; /* the head at open: until the slot behind it is filled, an attempt of the life before may be */
     bool slot_filled; /* it is */
-    int64_t schema_looked_ms, put_begun_ms;
+    int64_t schema_looked_ms, put_begun_ms, put_took_ms;
     unsigned publish_count;
     struct tarn_buf forget_doubtful,
         forget_void;                       /* where forgetting goes on (receipts_horizon.c) */

@@ -8,7 +8,8 @@
  *
  * The same work as PaimonBase.java of ../shared/interop does for Paimon's Java library: the table has one
  * BIGINT key, a thread commits into bucket (thread % buckets), one file in twenty is at level 0. The files are
- * empty, since the daemon looks whether they are there: nothing may read or compact the table. Prints one line "RESULT what key=value …".
+ * empty and made before the clock starts, since the daemon looks whether they are there: nothing may read or compact the
+ * table. Prints one line "RESULT what key=value …".
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -86,9 +87,18 @@ static Tarn__V1__Stats *stats_of(struct tarn_arena *arena, ProtobufCBinaryData m
     return stats;
 }
 
-static void make_file(struct tarn_arena *arena, const struct place *place, int bucket,
-                      const char *name)
+static const char *file_name(struct tarn_arena *arena, int64_t number)
 {
+    static char run[TARN_UUID_SIZE]; /* one name of all files of this run */
+    if (run[0] == '\0')
+        tarn_uuid_random(run);
+    return tarn_arena_printf(arena, "data-%s-%" PRId64 ".parquet", run, number);
+}
+
+static void make_file(const struct place *place, int bucket, int64_t number)
+{
+    struct tarn_arena *arena = tarn_arena_new();
+    const char *name = file_name(arena, number);
     const char *path = tarn_arena_printf(arena, "%s/bucket-%d/%s", place->folder, bucket, name);
     int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
 
@@ -101,26 +111,21 @@ static void make_file(struct tarn_arena *arena, const struct place *place, int b
         exit(1);
     }
     close(fd);
+    tarn_arena_free(arena);
 }
 
 /* File `number` of the table, with a thousand keys from `low` on. */
-static Tarn__V1__FileEntry *make_entry(struct tarn_arena *arena, const struct place *place,
-                                       int64_t number, int bucket, int buckets, int64_t low,
-                                       int level)
+static Tarn__V1__FileEntry *make_entry(struct tarn_arena *arena, int64_t number, int bucket,
+                                       int buckets, int64_t low, int level)
 {
     static int64_t no_nulls;
     Tarn__V1__FileEntry *entry = tarn_arena_alloc(arena, sizeof *entry);
     Tarn__V1__DataFile *file = tarn_arena_alloc(arena, sizeof *file);
     struct tarn_slice empty = tarn_row_empty();
     ProtobufCBinaryData nothing = {empty.size, (uint8_t *)(uintptr_t)empty.data};
-    char uuid[TARN_UUID_SIZE];
-
-    tarn_uuid_random(uuid);
     tarn__v1__file_entry__init(entry);
     tarn__v1__data_file__init(file);
-    const char *name = tarn_arena_printf(arena, "data-%s-%" PRId64 ".parquet", uuid, number);
-    make_file(arena, place, bucket, name);
-    file->name = data_of(name);
+    file->name = data_of(file_name(arena, number));
     file->size = 100000000;
     file->row_count = 1000;
     file->min_key = key_row(arena, low);
@@ -193,8 +198,8 @@ static void *run_committer(void *arg)
     for (int i = 0; i < c->commit_count; i++) {
         struct tarn_arena *arena = tarn_arena_new();
         int64_t number = (int64_t)c->number * c->commit_count + i;
-        Tarn__V1__FileEntry *entry = make_entry(arena, &c->place, number,
-                                                c->number % c->bucket_count, c->bucket_count, 1, 0);
+        Tarn__V1__FileEntry *entry =
+            make_entry(arena, number, c->number % c->bucket_count, c->bucket_count, 1, 0);
         double begun = now_ms();
         c->last_snapshot = commit(client, &c->place, user, c->batch ? INT64_MAX : i, &entry, 1);
         c->latencies_ms[i] = now_ms() - begun;
@@ -216,8 +221,10 @@ static void run_commits(const struct place *place, bool batch, int threads, int 
     struct committer *all = calloc((size_t)threads, sizeof *all);
     size_t count = (size_t)threads * (size_t)commits;
     double *latencies = calloc(count + 1, sizeof *latencies);
-    double begun = now_ms();
 
+    for (size_t i = 0; i < count; i++)
+        make_file(place, (int)(i / (size_t)commits) % buckets, (int64_t)i);
+    double begun = now_ms();
     for (int i = 0; i < threads; i++) {
         all[i] = (struct committer){.place = *place,
                                     .number = i,
@@ -259,9 +266,11 @@ static void run_fill(const struct place *place, int64_t files, int per_commit, i
         struct tarn_arena *arena = tarn_arena_new();
         size_t n = 0;
         for (; n < (size_t)per_commit && done < files;
-             n++, done++) /* disjoint ranges in each bucket */
-            entries[n] = make_entry(arena, place, done, (int)(done % buckets), buckets,
+             n++, done++) { /* disjoint ranges in each bucket */
+            make_file(place, (int)(done % buckets), done);
+            entries[n] = make_entry(arena, done, (int)(done % buckets), buckets,
                                     done / buckets * 1000, done % 20 == 19 ? 0 : 5);
+        }
         commit(client, place, "bench-fill", identifier++, entries, n);
         tarn_arena_free(arena);
     }
