@@ -131,7 +131,8 @@ TARN_TEST(version, of_ten_files_sent_at_random_has_each_once)
         crowd_append(&c, tarn_arena_printf(t->arena, "u%d", i), 1 + i,
                      tarn_arena_printf(t->arena, "f%d", (int)tarn_test_random_below(t, FILES)), 0);
     for (int i = 0; i < FILES; i++)
-        crowd_append(&c, "all", 1000 + i, tarn_arena_printf(t->arena, "f%d", i), 0);
+        crowd_append(&c, tarn_arena_printf(t->arena, "all%d", i), 1000 + i,
+                     tarn_arena_printf(t->arena, "f%d", i), 0);
     crowd_rush(&c);
     for (int i = 0; i < c.count; i++)
         expect_int(c.calls[i].reason, TARN_NO_REASON);
