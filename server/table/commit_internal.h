@@ -102,6 +102,10 @@ struct tarn_group {
     size_t open_count;
 };
 
+/* --- commit.c --- */
+/* The loop, in the table's mailbox: posted by who finds it not running (table->loop_runs). */
+void tarn_table__run_commits(void *table);
+
 /* --- group.c --- */
 /* The next group from the queue, or NULL; answers members whose callers gave up. ahead: the group that flies, or NULL:
  * streaming users in it whose compact part is still to come are not overtaken by what they sent later. */
