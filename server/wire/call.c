@@ -554,6 +554,7 @@ static void write_done(struct tarn_wire__tag *tag, bool ok)
     if (again)
         call->read_state = READ_RUNNING;
     written = call->events != NULL && ok && !send && !call->closed;
+    call->telling_count += written;
     pthread_cond_broadcast(&call->changed);
     pthread_mutex_unlock(&call->lock);
     tarn_message_free(sent);
@@ -566,7 +567,7 @@ static void write_done(struct tarn_wire__tag *tag, bool ok)
     else if (call->method->builtin != NULL && !ok)
         tarn_wire__call_finish(call, tarn_status_new(TARN_CANCELLED, "the client went away"));
     if (written)
-        call->events->written(call->events_arg);
+        tarn_wire__detached_tell(call);
     tarn_wire__detached_check(call);
     tarn_wire__call_unref(call);
 }
@@ -584,13 +585,13 @@ static void closed(struct tarn_wire__tag *tag, bool ok TARN_UNUSED)
 
     if (call->cancelled_by_peer != 0)
         tarn_op_cancel(&call->op);
-    tarn_wire__watch_end(call);
     pthread_mutex_lock(&call->lock);
     call->closed = true;
     call->gone = call->cancelled_by_peer != 0;
     end_watch = (call->watching || call->events != NULL) && !call->finishing;
     pthread_cond_broadcast(&call->changed);
     pthread_mutex_unlock(&call->lock);
+    tarn_wire__watch_end(call); /* now nobody links it any more */
     if (end_watch)
         tarn_wire__call_finish(call, tarn_status_new(TARN_CANCELLED, "the client went away"));
     tarn_wire__detached_check(call);

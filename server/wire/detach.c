@@ -18,13 +18,22 @@ static void unlink_call(struct tarn_call *call)
 void tarn_wire__detached_check(struct tarn_call *call)
 {
     pthread_mutex_lock(&call->lock);
-    bool tell = call->events != NULL && call->closed && !call->write_running && !call->ended_told;
+    bool tell = call->events != NULL && call->closed && !call->write_running &&
+                call->telling_count == 0 && !call->ended_told;
     call->ended_told |= tell;
     pthread_mutex_unlock(&call->lock);
     if (!tell)
         return;
     unlink_call(call);
     call->events->ended(call->events_arg);
+}
+
+void tarn_wire__detached_tell(struct tarn_call *call)
+{
+    call->events->written(call->events_arg);
+    pthread_mutex_lock(&call->lock);
+    call->telling_count--;
+    pthread_mutex_unlock(&call->lock);
 }
 
 void tarn_call_detach(struct tarn_call *call, const struct tarn_call_events *events, void *arg)

@@ -179,6 +179,7 @@ struct tarn_call {
     /* detached: set once, under the lock */
     const struct tarn_call_events *events; /* NULL: not detached */
     void *events_arg;
+    int telling_count; /* threads that are about to tell of a write, or do: the end waits for them */
     bool ended_told;
     struct tarn_call *detached_next, **detached_link;
 };
@@ -193,6 +194,8 @@ void tarn_wire__call_finish(struct tarn_call *call, struct tarn_status *consumed
 bool tarn_wire__call_try_write(struct tarn_call *call, struct tarn_message *consumed);
 
 /* --- detach.c --- */
+/* Tells a detached call's owner that its message was taken; counted in telling_count before, and a check follows. */
+void tarn_wire__detached_tell(struct tarn_call *call);
 /* Tells a detached call's owner that it is over, once that is so; any number of times. */
 void tarn_wire__detached_check(struct tarn_call *call);
 void tarn_wire__detached_end_all(struct tarn_wire_server *server); /* the server stops */

@@ -22,11 +22,13 @@ struct hand {
     struct tarn_channel *channel;
     struct stream streams[CALLS];
     atomic_int count, ended;
+    atomic_int pause_us; /* how long whoever is told of a write takes */
 };
 
 static void on_written(void *arg)
 {
     struct stream *stream = arg;
+    usleep((useconds_t)atomic_load(&stream->hand->pause_us));
     if (atomic_load(&stream->ended) != 0)
         atomic_fetch_add(&stream->late, 1);
     atomic_fetch_add(&stream->written, 1);
@@ -210,6 +212,30 @@ TARN_TEST(wire_detach, drain_ends_them_at_once)
     expect_null(read_one(t, call));
     expect_status(tarn_client_call_finish(call), TARN_SHUTTING_DOWN, "");
     tarn_client_call_free(call);
+    stop(&hand);
+}
+
+static void *go_away(void *arg)
+{
+    usleep(20000);
+    tarn_client_call_free(arg); /* cancels */
+    return NULL;
+}
+
+/* A write that completes at once is told of in the thread that writes, and a queue thread hears meanwhile that the
+ * client went away: the owner, who lets go of all at the end, must not hear of it in the middle. */
+TARN_TEST(wire_detach, the_end_waits_for_who_is_being_told_of_a_write)
+{
+    struct hand hand;
+    pthread_t thread;
+    start(&hand);
+    struct tarn_client_call *call = ask(t, &hand);
+    struct stream *stream = &hand.streams[0];
+    atomic_store(&hand.pause_us, 150000);
+    expect_int(pthread_create(&thread, NULL, go_away, call), 0);
+    expect_true(tarn_call_write_async(stream->call, text_message("message")));
+    pthread_join(thread, NULL);
+    expect_true(comes_to(&stream->ended, 1));
     stop(&hand);
 }
 
