@@ -17,17 +17,46 @@
 
 /* ---- whole objects ---- */
 
-/* In its place, where it gets no shorter: a file for each commit that another is moved over costs a disk more than
- * the commit's other files, and a reader sees the old hint, the new one or the new one's first digits. False: it
- * isn't one that can be. */
-static bool overwrite_hint(struct local *local, const char *key, struct tarn_slice body)
+#define HINT_SIZE_MAX 32
+
+/* Reads it whole; -1: it is larger, or can't be read. */
+static ssize_t read_hint(int file, uint8_t out[HINT_SIZE_MAX])
 {
     struct stat st;
+    bool fits = fstat(file, &st) == 0 && S_ISREG(st.st_mode) && st.st_nlink == 1 &&
+                st.st_size <= HINT_SIZE_MAX;
+    return fits ? pread(file, out, HINT_SIZE_MAX, 0) : -1;
+}
+
+static bool hint_is(int file, struct tarn_slice body)
+{
+    uint8_t now[HINT_SIZE_MAX];
+    ssize_t size = read_hint(file, now);
+    return size >= 0 && tarn_slice_equal(tarn_slice_of(now, (size_t)size), body);
+}
+
+/* In its place, where one digit changes: a file for each commit that another is moved over costs a disk more than the
+ * commit's other files. A byte is written whole, so a reader, and a disk after a crash, has the old hint or the new one; of
+ * two bytes it could have one each, a number that never was, which engines believe. False: it isn't done that way, or
+ * somebody else wrote at the same time. */
+static bool overwrite_hint(struct local *local, const char *key, struct tarn_slice body)
+{
+    uint8_t before[HINT_SIZE_MAX];
+    size_t differ = 0, at = 0;
     TARN_OWN(tarn_store__close_drop) int file =
-        tarn_store__local_open_at(local, key, O_WRONLY | O_NOFOLLOW | O_NONBLOCK);
-    bool fits = file >= 0 && fstat(file, &st) == 0 && S_ISREG(st.st_mode) && st.st_nlink == 1 &&
-                (uint64_t)st.st_size <= body.size;
-    return fits && pwrite(file, body.data, body.size, 0) == (ssize_t)body.size;
+        tarn_store__local_open_at(local, key, O_RDWR | O_NOFOLLOW | O_NONBLOCK);
+    ssize_t size = file < 0 ? -1 : read_hint(file, before);
+    if (size < 0 || (size_t)size != body.size)
+        return false;
+    for (size_t i = 0; i < body.size; i++) {
+        if (before[i] != body.data[i]) {
+            differ++;
+            at = i;
+        }
+    }
+    if (differ > 1 || (differ == 1 && pwrite(file, body.data + at, 1, (off_t)at) != 1))
+        return false;
+    return hint_is(file, body);
 }
 
 /* Syncs are for what must outlive a loss of power: a hint that is behind, or empty, is one that is

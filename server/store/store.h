@@ -58,8 +58,8 @@ struct tarn_store_ops {
     /* Replaces or creates; durable when it returns. For objects of ours only. */
     struct tarn_status *(*put)(void *self, struct tarn_op *op, const char *key,
                                struct tarn_slice body);
-    /* As put, but a crash may bring back what was there before, or leave nothing or an empty object, and a
-     * reader may see the beginning of the new one. For numbers that are hints. NULL: put. */
+    /* As put, but a crash may bring back what was there before, or leave nothing or an empty object. For numbers
+     * that are hints. NULL: put. */
     struct tarn_status *(*put_hint)(void *self, struct tarn_op *op, const char *key,
                                     struct tarn_slice body);
     /* Creates objects under names that nobody else uses, all at once: for the time of one. Durable when

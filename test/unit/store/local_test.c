@@ -147,6 +147,39 @@ TARN_TEST(local, syncs_file_folder_and_each_new_folder)
     expect_int(fsync_count, 0);
 }
 
+static ino_t inode_of(const char *path)
+{
+    struct stat st;
+    expect_int(stat(path, &st), 0);
+    return st.st_ino;
+}
+
+/* Engines believe a hint that names no next snapshot: who reads "1" while "10" is written over "9", or "29" while "20" is
+ * over "19", would take that for the newest. */
+TARN_TEST(local, a_hint_is_written_in_its_place_where_one_digit_changes)
+{
+    static const struct {
+        const char *text;
+        bool in_place;
+    } steps[] = {{"8", false},        {"9", true},    {"10", false}, {"11", true},
+                 {"11", true},        {"19", true},   {"20", false}, {"30", true},
+                 {"99", false},       {"100", false}, {"3", false},  {"1234567890", false},
+                 {"1234567891", true}};
+    const char *root = tarn_test_dir(t);
+    TARN_OWN(tarn_store_drop) struct tarn_store *store = open_store(root);
+    const char *path = tarn_arena_printf(t->arena, "%s/s/LATEST", root);
+    expect_ok(tarn_store_put(store, t->op, "s/LATEST", S("")));
+    for (size_t i = 0; i < TARN_COUNT_OF(steps); i++) {
+        int before = open(path, O_RDONLY); /* so that its inode isn't given to the next one */
+        ino_t inode = inode_of(path);
+        expect_ok(tarn_store_put_hint(store, t->op, "s/LATEST", S(steps[i].text)));
+        expect_object(t, store, "s/LATEST", steps[i].text);
+        expect_int(inode_of(path) == inode, steps[i].in_place);
+        close(before);
+    }
+    expect_int(entry_count(tarn_arena_printf(t->arena, "%s/s", root)), 1);
+}
+
 TARN_TEST(local, put_many_syncs_each_file_and_folder_side_by_side)
 {
     enum { COUNT = 12, SLOW_MS = 60 };
