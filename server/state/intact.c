@@ -159,11 +159,24 @@ static struct tarn_status *write_mark(const char *folder, const struct mark *mar
     return error == 0 ? TARN_OK : tarn_status_errno(error, "write %s", path);
 }
 
-/* The files that it collected go; from now on it collects again. */
+/* What RocksDB has written of it may not be on the disk yet; a mark that is ahead of that would call it lost. */
+static struct tarn_status *sync_file(const char *folder, const char *name)
+{
+    TARN_OWN(tarn_free_drop) char *path = tarn_format("%s/%s", folder, name);
+    int error, fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return tarn_status_errno(errno, "open %s", path);
+    error = fdatasync(fd) == 0 ? 0 : errno;
+    close(fd);
+    return error == 0 ? TARN_OK : tarn_status_errno(error, "sync %s", path);
+}
+
+/* The files that it collected go; from now on it collects again. Not by force: where it couldn't write its MANIFEST it
+ * keeps them itself. */
 static struct tarn_status *remove_files(struct tarn_state *state)
 {
     char *error = NULL;
-    rocksdb_enable_file_deletions(state->db, 1, &error);
+    rocksdb_enable_file_deletions(state->db, 0, &error);
     TARN_TRY(tarn_state__error(state, error, "clean up"));
     rocksdb_disable_file_deletions(state->db, &error);
     return tarn_state__error(state, error, "clean up");
@@ -178,6 +191,7 @@ static struct tarn_status *mark_locked(struct tarn_state *state)
     atomic_store(&state->marked_ms, tarn_clock_mono_ms());
     TARN_TRY(current_manifest(state->folder, mark.manifest));
     TARN_TRY(map_file(state->folder, mark.manifest, &found, &manifest));
+    TARN_TRY(sync_file(state->folder, mark.manifest));
     mark.size = manifest.size;
     mark.hash = tarn_xxh64(slice_of(&manifest), 0);
     TARN_TRY(write_mark(state->folder, &mark));
