@@ -174,11 +174,14 @@ static int give_name(struct draft *draft)
 }
 
 /* Over NFS a reply may be lost and the repetition answered with "exists" or an error: two names
- * mean that the link is ours. */
-static bool has_two_names(const struct draft *draft)
+ * mean that the link is ours, unless another file lies there: somebody may copy folders by links. */
+static bool has_its_name(const struct draft *draft)
 {
-    struct stat st;
-    return fstat(draft->file, &st) == 0 && st.st_nlink == 2;
+    struct stat own, there;
+    if (fstat(draft->file, &own) != 0 || own.st_nlink < 2)
+        return false;
+    return fstatat(draft->folder, draft->name, &there, AT_SYMLINK_NOFOLLOW) != 0 ||
+           (own.st_ino == there.st_ino && own.st_dev == there.st_dev);
 }
 
 static struct tarn_status *sync_name(struct local *local, int folder, const char *name,
@@ -266,7 +269,7 @@ struct tarn_status *tarn_store__draft_claim(struct draft *draft, bool *created)
     if (!draft->synced)
         TARN_TRY(tarn_store__draft_sync(draft));
     int error = give_name(draft);
-    if (error != 0 && !has_two_names(draft)) {
+    if (error != 0 && !has_its_name(draft)) {
         if (!certainly_not(error))
             return tarn_status_new(TARN_OUTCOME_UNKNOWN, "link '%s': %s", draft->key,
                                    strerrordesc_np(error));

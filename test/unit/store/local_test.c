@@ -348,6 +348,38 @@ TARN_TEST(local, link_errors_are_told_apart)
     expect_int(entry_count(folder), 3);
 }
 
+/* Links every hidden file of the folder `from` into `to`, as a backup does that copies by links. */
+static void copy_by_links(const char *from, const char *to)
+{
+    int source = open(from, O_RDONLY | O_DIRECTORY), target;
+    expect_int(mkdir(to, 0755), 0);
+    target = open(to, O_RDONLY | O_DIRECTORY);
+    DIR *entries = opendir(from);
+    for (const struct dirent *entry; (entry = readdir(entries)) != NULL;)
+        if (entry->d_name[0] == '.' && strlen(entry->d_name) > 2)
+            expect_int(linkat(source, entry->d_name, target, entry->d_name, 0), 0);
+    closedir(entries);
+    close(source);
+    close(target);
+}
+
+/* A second name of a file that waits for its put doesn't make another's object ours. */
+TARN_TEST(local, a_foreseen_file_that_was_linked_by_a_backup_is_not_taken_for_put)
+{
+    bool created;
+    const char *root = tarn_test_dir(t);
+    TARN_OWN(tarn_store_drop) struct tarn_store *store = open_store(root);
+    struct tarn_new_object foreseen = {.key = "s/1", .body = S("ours"), .foreseen = true};
+    expect_ok(tarn_store_put_many(store, t->op, &foreseen, 1));
+    copy_by_links(tarn_arena_printf(t->arena, "%s/s", root),
+                  tarn_arena_printf(t->arena, "%s/backup", root));
+    expect_int(entry_count(tarn_arena_printf(t->arena, "%s/backup", root)), 1);
+    expect_ok(tarn_store_put(store, t->op, "s/1", S("somebody's")));
+    expect_ok(put_if_absent(t, store, "s/1", "ours", &created));
+    expect_false(created);
+    expect_object(t, store, "s/1", "somebody's");
+}
+
 TARN_TEST(local, writers_do_without_rename_noreplace)
 {
     const char *folder = tarn_test_dir(t);
