@@ -197,6 +197,12 @@ void tarn_table__note_sequences(struct tarn_table *table, struct tarn_slice json
 
 /* --- blocks of numbers for writers --- */
 
+static struct tarn_status *no_numbers_left(const struct tarn_table *table)
+{
+    return tarn_status_new(TARN_INVALID_ARGUMENT,
+                           "table %s has no sequence numbers left in this bucket", table->name);
+}
+
 struct tarn_status *tarn_table_reserve_sequences(struct tarn_op *op, struct tarn_table *table,
                                                  struct tarn_slice partition, int32_t bucket,
                                                  int64_t count, int64_t *first)
@@ -210,9 +216,11 @@ struct tarn_status *tarn_table_reserve_sequences(struct tarn_op *op, struct tarn
     struct tarn_live *live;
     size_t live_count;
     TARN_TRY(tarn_table__live_list(table, tarn_buf_slice(&key), op->arena, &live, &live_count));
-    int64_t next = 0;
+    int64_t next, largest = -1;
     for (size_t i = 0; i < live_count; i++)
-        next = TARN_MAX(next, live[i].entry.file.max_sequence + 1);
+        largest = TARN_MAX(largest, live[i].entry.file.max_sequence);
+    if (__builtin_add_overflow(largest, 1, &next))
+        return no_numbers_left(table);
     pthread_mutex_lock(&table->sequence_lock);
     TARN_OWN(tarn_buf_drop) struct tarn_buf value = {0};
     TARN_OWN(tarn_state_batch_drop) struct tarn_state_batch *batch = tarn_state_batch_new();
@@ -227,8 +235,7 @@ struct tarn_status *tarn_table_reserve_sequences(struct tarn_op *op, struct tarn
     next = TARN_MAX(next, handed_out);
     int64_t end = 0;
     if (s == TARN_OK && __builtin_add_overflow(next, count, &end))
-        s = tarn_status_new(TARN_INVALID_ARGUMENT,
-                            "table %s has no sequence numbers left in this bucket", table->name);
+        s = no_numbers_left(table);
     if (s == TARN_OK) {
         tarn_buf_clear(&value);
         tarn_key_add_i64(&value, end);

@@ -374,6 +374,11 @@ TARN_TEST(sequence, blocks_lie_above_what_is_live_or_was_handed_out)
     expect_status(
         tarn_table_reserve_sequences(t->op, f.table, tarn_row_empty(), 0, INT64_MAX, &first),
         TARN_INVALID_ARGUMENT, "");
+    struct tarn_manifest_entry last = fixture_entry(&f, TARN_ENTRY_ADD, "b", 0, 0, 1, 10, 100);
+    last.file.max_sequence = INT64_MAX;
+    expect_ok(fixture_append(&f, "u", 2, &last, 1, &id));
+    expect_status(tarn_table_reserve_sequences(t->op, f.table, tarn_row_empty(), 0, 1, &first),
+                  TARN_INVALID_ARGUMENT, "no sequence numbers left");
 }
 
 /* --- plans --- */
