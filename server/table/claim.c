@@ -33,7 +33,11 @@ struct tarn_status *tarn_table__check_ground(struct tarn_op *op, struct tarn_tab
     bool found;
     TARN_TRY(
         tarn_store_find(table->env->store, op, snapshot_key(op, table, ground_id), &found, &bytes));
+    bool late = false;
     *stands = found && tarn_slice_equal(tarn_buf_slice(&bytes), ground_json);
+    if (*stands) /* it was rolled back, and one more put of it has come since */
+        TARN_TRY(tarn_table__is_late(op, table, ground_id, ground_json, &late));
+    *stands = *stands && !late;
     return TARN_OK;
 }
 

@@ -220,10 +220,8 @@ struct tarn_identity {
  * a batch that isn't named in its properties gets no receipt. */
 void tarn_table__receipts_add(struct tarn_state_batch *batch, struct tarn_table *table,
                               const struct tarn_snapshot *snapshot, const struct tarn_delta *delta);
-/* Snapshots with id >= from are no more: their receipts are void. rolled_back: and known to be; else they go, for what is
- * still in the folder to bring back its own. Writes batches of its own. */
-TARN_MUST struct tarn_status *tarn_table__receipts_void(struct tarn_table *table, int64_t from,
-                                                        bool rolled_back);
+/* Snapshots with id >= from were rolled back: their receipts are void. Writes batches of its own. */
+TARN_MUST struct tarn_status *tarn_table__receipts_void(struct tarn_table *table, int64_t from);
 /* The last snapshot that history before and after a rewriting have in common (id 0: none), and a hash of its JSON: kept
  * while the index, which says it, is built anew. */
 void tarn_table__anchor_put(struct tarn_state_batch *batch, struct tarn_table *table, int64_t id,
@@ -255,10 +253,15 @@ TARN_MUST struct tarn_status *tarn_table__last_batch(struct tarn_table *table,
 /* From this snapshot on every identity is known; INT64_MAX: none is. */
 TARN_MUST struct tarn_status *tarn_table__horizon(struct tarn_table *table, int64_t *out);
 void tarn_table__anchor_remove(struct tarn_state_batch *batch, struct tarn_table *table);
-/* Nothing that is retained is known from before: receipts of snapshots that were retained at the last look may be void. They go;
- * the horizon rises over those that no snapshot will bring back. */
-TARN_MUST struct tarn_status *tarn_table__receipts_doubt(struct tarn_table *table,
-                                                         struct tarn_range range);
+/* Receipts from this snapshot on may be void: they are in doubt until their snapshots are indexed again, or end_doubt. */
+TARN_MUST struct tarn_status *tarn_table__receipts_doubt(struct tarn_table *table, int64_t from);
+/* Nothing that is retained is known from before: so are those of all that was retained at the last look; the horizon rises over
+ * what no snapshot will bring back. */
+TARN_MUST struct tarn_status *tarn_table__receipts_doubt_retained(struct tarn_table *table,
+                                                                  struct tarn_range range);
+/* The index is whole from `earliest` on: what is in doubt there was rolled back. */
+TARN_MUST struct tarn_status *tarn_table__receipts_end_doubt(struct tarn_table *table,
+                                                             int64_t earliest);
 /* Before the index follows the folder to `range`: the horizon rises over what can't be learned any more. */
 TARN_MUST struct tarn_status *tarn_table__horizon_rise(struct tarn_table *table,
                                                        struct tarn_range range);

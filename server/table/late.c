@@ -101,7 +101,7 @@ static void forget(struct tarn_table *table, int64_t before_ms)
     pthread_mutex_lock(&table->lock);
     for (struct tarn_late **at = &table->late; *at != NULL;) {
         struct tarn_late *late = *at;
-        if (late->until_ms >= before_ms) {
+        if (late->until_ms > before_ms) {
             at = &late->next;
             continue;
         }

@@ -201,7 +201,7 @@ static struct tarn_status *anchor_stands(struct tarn_op *op, struct tarn_table *
 }
 
 /* The index was cleared, and building it anew was cut off: what it knew of the past is the anchor. Receipts above that
- * go, for the snapshots that are there to bring back. */
+ * are in doubt until their snapshots bring them back, or the index is whole without them. */
 static struct tarn_status *void_again(struct tarn_op *op, struct tarn_table *table,
                                       struct tarn_range range)
 {
@@ -211,10 +211,10 @@ static struct tarn_status *void_again(struct tarn_op *op, struct tarn_table *tab
     TARN_TRY(tarn_table__anchor(table, &anchor, &hash));
     TARN_TRY(anchor_stands(op, table, range, &stands));
     if (stands)
-        return tarn_table__receipts_void(table, anchor + 1, false);
-    if (anchor == 0) /* they went before */
-        return tarn_table__receipts_void(table, range.earliest, false);
-    TARN_TRY(tarn_table__receipts_doubt(table, range));
+        return tarn_table__receipts_doubt(table, anchor + 1);
+    if (anchor == 0) /* the others were doubted before */
+        return tarn_table__receipts_doubt(table, range.earliest);
+    TARN_TRY(tarn_table__receipts_doubt_retained(table, range));
     return keep_anchor(table, 0, 0);
 }
 
@@ -225,7 +225,7 @@ static struct tarn_status *void_receipts(struct tarn_op *op, struct tarn_table *
     int64_t anchor;
     uint64_t hash = 0;
     if (range.latest == 0) {
-        TARN_TRY(tarn_table__receipts_void(table, 0, true));
+        TARN_TRY(tarn_table__receipts_void(table, 0));
         return keep_anchor(table, 0, 0);
     }
     TARN_TRY(tarn_table__anchor(table, &anchor, &hash));
@@ -233,11 +233,11 @@ static struct tarn_status *void_receipts(struct tarn_op *op, struct tarn_table *
         return void_again(op, table, range);
     TARN_TRY(find_anchor(op, table, range, indexed, &anchor, &hash));
     if (anchor < range.earliest) {
-        TARN_TRY(tarn_table__receipts_doubt(table, range));
+        TARN_TRY(tarn_table__receipts_doubt_retained(table, range));
         return keep_anchor(table, 0, 0);
     }
     TARN_TRY(keep_anchor(table, anchor, hash));
-    return tarn_table__receipts_void(table, anchor + 1, true);
+    return tarn_table__receipts_void(table, anchor + 1);
 }
 
 /* It is whole. While it was built others may have rolled back below the anchor, when nothing above was read yet. */
@@ -284,7 +284,8 @@ static struct tarn_status *rebuild(struct tarn_op *op, struct tarn_table *table,
     pthread_mutex_unlock(&table->index_lock);
     for (int64_t id = range.earliest; id <= range.latest; id++)
         TARN_TRY(index_next(op, table, id, id == range.earliest ? tarn_xxh64(json, 0) : 0));
-    return drop_anchor(op, table, range);
+    TARN_TRY(drop_anchor(op, table, range));
+    return tarn_table__receipts_end_doubt(table, range.earliest);
 }
 
 /* Is the snapshot that the index has reached still the one of that id in the folder? */

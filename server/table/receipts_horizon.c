@@ -37,7 +37,7 @@ struct tarn_status *tarn_table__horizon_rise(struct tarn_table *table, struct ta
     if (!unknown && !gap)
         return TARN_OK;
     return unknown ? tarn_receipt__raise_horizon(table, range.earliest)
-                   : tarn_table__receipts_doubt(table, range);
+                   : tarn_table__receipts_doubt_retained(table, range);
 }
 
 struct tarn_status *tarn_table__may_lie_below(struct tarn_table *table,

@@ -45,9 +45,7 @@ static struct tarn_status *restore_last(struct tarn_table *table, struct tarn_sl
     return tarn_state_write(table->env->state, batch, false);
 }
 
-#define NOTHING '\0'
-
-/* left: the tag of what is kept of it, or NOTHING. */
+/* left: the tag of what is kept of it. */
 static void void_one(struct tarn_state_batch *batch, struct tarn_table *table, int64_t snapshot_id,
                      struct tarn_slice identity_and_kind, struct tarn_slice time, char left)
 {
@@ -62,18 +60,11 @@ static void void_one(struct tarn_state_batch *batch, struct tarn_table *table, i
     tarn_buf_add_slice(&value, time);
     tarn_state_batch_remove(batch, table->env->state, TARN_FAMILY_RECEIPTS,
                             tarn_buf_slice(&landed));
-    if (left != NOTHING)
-        tarn_receipt__put(batch, table, &gone, &value);
+    tarn_receipt__put(batch, table, &gone, &value);
 }
 
-struct voiding {
-    int64_t from;
-    int64_t doubt_to; /* below: nobody knows whether they are void */
-    bool rolled_back; /* the others are known to be */
-};
-
-/* Voids at most VOID_BATCH_RECEIPTS of them; their users are put into `users`. */
-static struct tarn_status *void_some(struct tarn_table *table, const struct voiding *v,
+/* At most VOID_BATCH_RECEIPTS of those from `from` on become void ('v') or doubtful ('d'); their users are put into `users`. */
+static struct tarn_status *void_some(struct tarn_table *table, int64_t from, char left,
                                      struct tarn_map *users, bool *more)
 {
     TARN_OWN(tarn_state_batch_drop) struct tarn_state_batch *batch = tarn_state_batch_new();
@@ -82,7 +73,7 @@ static struct tarn_status *void_some(struct tarn_table *table, const struct void
     TARN_OWN(tarn_buf_drop) struct tarn_buf user = {0};
     tarn_table__tagged_key(table->uuid, 'o', &prefix);
     tarn_table__tagged_key(table->uuid, 'o', &begin);
-    tarn_key_add_i64(&begin, v->from);
+    tarn_key_add_i64(&begin, from);
     TARN_OWN(tarn_state_iterator_drop)
     struct tarn_state_iterator *it =
         tarn_state_iterator_new(table->env->state, TARN_FAMILY_RECEIPTS, tarn_buf_slice(&prefix));
@@ -98,9 +89,7 @@ static struct tarn_status *void_some(struct tarn_table *table, const struct void
         identity = rest;
         if (!tarn_receipt__take_identity(&rest, &user, &who))
             return tarn_receipt__damaged(table);
-        char left = v->rolled_back ? 'v' : NOTHING;
-        void_one(batch, table, snapshot_id, identity, value,
-                 snapshot_id < v->doubt_to ? 'd' : left);
+        void_one(batch, table, snapshot_id, identity, value, left);
         tarn_state_batch_remove(batch, table->env->state, TARN_FAMILY_RECEIPTS, key);
         if (who.identifier == TARN_COMMIT_IDENTIFIER_BATCH)
             continue;
@@ -116,11 +105,11 @@ static struct tarn_status *void_some(struct tarn_table *table, const struct void
     return tarn_state_write(table->env->state, batch, false);
 }
 
-static struct tarn_status *void_all(struct tarn_table *table, const struct voiding *v)
+static struct tarn_status *void_all(struct tarn_table *table, int64_t from, char left)
 {
     TARN_OWN(tarn_map_drop) struct tarn_map *users = tarn_map_new();
     for (bool more = true; more;)
-        TARN_TRY(void_some(table, v, users, &more));
+        TARN_TRY(void_some(table, from, left, users, &more));
     size_t cursor = 0;
     struct tarn_slice user;
     void *unused;
@@ -129,10 +118,9 @@ static struct tarn_status *void_all(struct tarn_table *table, const struct voidi
     return TARN_OK;
 }
 
-struct tarn_status *tarn_table__receipts_void(struct tarn_table *table, int64_t from,
-                                              bool rolled_back)
+struct tarn_status *tarn_table__receipts_void(struct tarn_table *table, int64_t from)
 {
-    return void_all(table, &(struct voiding){.from = from, .rolled_back = rolled_back});
+    return void_all(table, from, 'v');
 }
 
 void tarn_table__anchor_put(struct tarn_state_batch *batch, struct tarn_table *table, int64_t id,
@@ -170,18 +158,47 @@ void tarn_table__anchor_remove(struct tarn_state_batch *batch, struct tarn_table
 
 /* --- in doubt --- */
 
-/* Of the snapshots that were retained when we last looked, some may have been rolled back before all of them expired. */
-static int64_t first_in_doubt(const struct tarn_table *table)
+struct tarn_status *tarn_table__receipts_doubt(struct tarn_table *table, int64_t from)
 {
-    return table->view == NULL ? 0 : table->view->view.earliest_id;
+    return void_all(table, from, 'd');
 }
 
-struct tarn_status *tarn_table__receipts_doubt(struct tarn_table *table, struct tarn_range range)
+struct tarn_status *tarn_table__receipts_doubt_retained(struct tarn_table *table,
+                                                        struct tarn_range range)
 {
-    int64_t horizon, from = TARN_MIN(first_in_doubt(table), range.earliest);
+    int64_t horizon, from = table->view == NULL ? 0 : table->view->view.earliest_id;
+    from = TARN_MIN(from, range.earliest);
     TARN_TRY(tarn_table__horizon(table, &horizon));
     if (from < range.earliest) /* first: what follows may be cut off */
         TARN_TRY(tarn_receipt__raise_horizon(
             table, horizon == INT64_MAX ? range.earliest : TARN_MAX(horizon, range.earliest)));
-    return void_all(table, &(struct voiding){.from = from, .doubt_to = range.earliest});
+    return tarn_table__receipts_doubt(table, from);
+}
+
+struct tarn_status *tarn_table__receipts_end_doubt(struct tarn_table *table, int64_t earliest)
+{
+    TARN_OWN(tarn_state_batch_drop) struct tarn_state_batch *batch = tarn_state_batch_new();
+    TARN_OWN(tarn_buf_drop) struct tarn_buf prefix = {0};
+    tarn_table__tagged_key(table->uuid, 'd', &prefix);
+    TARN_OWN(tarn_state_iterator_drop)
+    struct tarn_state_iterator *it =
+        tarn_state_iterator_new(table->env->state, TARN_FAMILY_RECEIPTS, tarn_buf_slice(&prefix));
+    struct tarn_slice key, value;
+    while (tarn_state_iterator_next(it, &key, &value)) {
+        TARN_OWN(tarn_buf_drop) struct tarn_buf rolled_back = {0};
+        TARN_OWN(tarn_buf_drop) struct tarn_buf kept = {0};
+        struct tarn_slice rest = value;
+        int64_t snapshot_id;
+        if (!tarn_key_take_i64(&rest, &snapshot_id))
+            return tarn_receipt__damaged(table);
+        if (snapshot_id < earliest)
+            continue;
+        tarn_table__tagged_key(table->uuid, 'v', &rolled_back);
+        tarn_buf_add_slice(&rolled_back, tarn_receipt__behind(key, prefix.size));
+        tarn_buf_add_slice(&kept, value);
+        tarn_receipt__put(batch, table, &rolled_back, &kept);
+        tarn_state_batch_remove(batch, table->env->state, TARN_FAMILY_RECEIPTS, key);
+    }
+    TARN_TRY(tarn_state_iterator_error(it));
+    return tarn_state_write(table->env->state, batch, false);
 }

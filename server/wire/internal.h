@@ -31,9 +31,10 @@
 
 #include "wire/wire.h"
 
-#define TARN_WIRE_ARMED_COUNT 64          /* calls asked for in advance, per queue */
-#define TARN_WIRE_STALE "x-tarn-stale-ms" /* trailing metadata: op.stale_ms, where it says something */
-#define TARN_WIRE_CALLS_MAX 20000         /* calls in the server at once; more are answered BUSY */
+#define TARN_WIRE_ARMED_COUNT 64 /* calls asked for in advance, per queue */
+#define TARN_WIRE_STALE                                                                            \
+    "x-tarn-stale-ms"             /* trailing metadata: op.stale_ms, where it says something */
+#define TARN_WIRE_CALLS_MAX 20000 /* calls in the server at once; more are answered BUSY */
 #define TARN_WIRE_METADATA_MAX (16 << 10) /* bytes of headers; gRPC refuses more */
 #define TARN_WIRE_STATUS_TEXT_MAX 1024 /* of a message on the wire: clients allow 8 kB of headers */
 #define TARN_WIRE_DETAILS_MAX (16 << 10) /* google.rpc.Status bytes we are willing to decode */

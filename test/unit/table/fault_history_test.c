@@ -206,6 +206,62 @@ TARN_TEST(cut_off, rebuild_keeps_no_receipt_of_what_is_rolled_back_meanwhile)
     }
 }
 
+struct cut {
+    struct fixture *f;
+    struct tarn_store *faulty;
+    int skip;
+};
+
+static void back_to_3_and_cut(void *arg)
+{
+    const struct cut *cut = arg;
+    struct tarn_fault_rule fails = {.call = "get",
+                                    .key_part = "manifest-",
+                                    .skip_count = cut->skip,
+                                    .fault = TARN_FAULT_FAIL_BEFORE};
+    others_roll_back(cut->f, 3);
+    tarn_store_faulty_add(cut->faulty, &fails);
+}
+
+/* Seed 201194: what the folder would have brought back expires before it is read. It had landed. */
+static void expires_before_it_is_read(struct tarn_test *t, int skip, int cut_skip, int *happened)
+{
+    TARN_OWN(fixture_fini) struct fixture f;
+    fixture_init(&f, t);
+    for (int i = 1; i <= 5; i++)
+        append(&f, i, tarn_arena_printf(t->arena, "f%d", i));
+    others_roll_back(&f, 4);
+    others_append(&f, "x");
+    struct cut cut = {&f, f.store, cut_skip};
+    struct moment m = {.call = "get",
+                       .key_part = "manifest-",
+                       .skip = skip,
+                       .act = back_to_3_and_cut,
+                       .arg = &cut};
+    moment_init(&f, &m);
+    struct tarn_commit_fate fate;
+    tarn_status_free(ask(&f, 3, &fate));
+    *happened += m.happened++;
+    tarn_store_faulty_clear(cut.faulty);
+    others_append(&f, "y");
+    others_append(&f, "z");
+    others_expire(&f, others_newest(&f));
+    struct tarn_manifest_entry again = add(&f, "f3");
+    int64_t id = 0;
+    struct tarn_status *s = fixture_append(&f, "u", 3, &again, 1, &id);
+    expect_true(s == TARN_OK ? id == 3 : tarn_status_reason(s) == TARN_OUTCOME_UNKNOWN);
+    tarn_status_free(s);
+}
+
+TARN_TEST(cut_off, rebuild_forgets_nothing_that_expires_before_it_ends)
+{
+    int happened = 0;
+    for (int skip = 0; skip < 12; skip++)
+        for (int cut = 0; cut < 12; cut++)
+            expires_before_it_is_read(t, skip, cut, &happened);
+    expect_true(happened >= 16);
+}
+
 /* Seed 162: the index has learnt, the view hasn't; the next look must not take the head for seen. */
 TARN_TEST(cut_off, look_is_no_look)
 {
@@ -460,22 +516,28 @@ TARN_TEST(used_id, whose_ground_has_expired_stays)
     }
 }
 
-/* Seed 200044: it had landed and was told; one more put of it comes when all is rolled back. */
+/* Seeds 200044, 201112: it had landed and was told; one more put of it comes when all is rolled back, seen by a look or by nobody. */
 TARN_TEST(used_id, of_what_landed_and_was_rolled_back_is_free_again)
 {
-    for (int to = 1; to <= 2; to++) {
+    for (int round = 0; round < 4; round++) {
         TARN_OWN(fixture_fini) struct fixture f;
+        int to = round % 2 + 1;
+        bool look = round < 2;
         fixture_init(&f, t);
         append(&f, 1, "a");
         append(&f, 2, "b");
         rule(&f, "put_if_absent", "snapshot-3", TARN_FAULT_UNKNOWN, 0, 1);
         expect_int(append(&f, 3, "c"), 3);
         struct tarn_slice late = folder_get(&f, "snapshot/snapshot-3");
+        f.env.foreign_check_ms = look ? 0 : HOUR_MS;
         others_roll_back(&f, to);
-        expect_str(fixture_files(&f, NONE, NULL), to == 1 ? "a" : "a b");
+        if (look)
+            expect_str(fixture_files(&f, NONE, NULL), to == 1 ? "a" : "a b");
         folder_put(&f, "snapshot/snapshot-3", late);
-        expect_str(fixture_files(&f, NONE, NULL), to == 1 ? "a" : "a b");
-        expect_false(folder_has(&f, "snapshot/snapshot-3"));
+        if (look) {
+            expect_str(fixture_files(&f, NONE, NULL), to == 1 ? "a" : "a b");
+            expect_false(folder_has(&f, "snapshot/snapshot-3"));
+        }
         expect_int(append(&f, 4, "e"), to + 1);
         folder_check(&f);
     }
