@@ -99,6 +99,7 @@ struct tarn_table {
     bool slot_filled; /* it is */
     int64_t schema_looked_ms, put_begun_ms, put_took_ms;
     unsigned publish_count;
+    bool doubt_ended; /* no receipt of what is retained is in doubt */
     struct tarn_buf forget_doubtful,
         forget_void;                       /* where forgetting goes on (receipts_horizon.c) */
     struct tarn_pages *pages;              /* of index_lock (pages.c) */
@@ -259,7 +260,7 @@ TARN_MUST struct tarn_status *tarn_table__receipts_doubt(struct tarn_table *tabl
  * what no snapshot will bring back. */
 TARN_MUST struct tarn_status *tarn_table__receipts_doubt_retained(struct tarn_table *table,
                                                                   struct tarn_range range);
-/* The index is whole from `earliest` on: what is in doubt there was rolled back. */
+/* The index is whole from `earliest` on: what is still in doubt there was rolled back. */
 TARN_MUST struct tarn_status *tarn_table__receipts_end_doubt(struct tarn_table *table,
                                                              int64_t earliest);
 /* Before the index follows the folder to `range`: the horizon rises over what can't be learned any more. */

@@ -240,19 +240,22 @@ static struct tarn_status *void_receipts(struct tarn_op *op, struct tarn_table *
     return tarn_table__receipts_void(table, anchor + 1);
 }
 
-/* It is whole. While it was built others may have rolled back below the anchor, when nothing above was read yet. */
-static struct tarn_status *drop_anchor(struct tarn_op *op, struct tarn_table *table,
-                                       struct tarn_range range)
+/* It is whole: the anchor goes, and doubt ends. While it was built others may have rolled back below the anchor, when nothing above
+ * was read yet. */
+static struct tarn_status *be_whole(struct tarn_op *op, struct tarn_table *table,
+                                    struct tarn_range range)
 {
     int64_t anchor;
     uint64_t hash;
     bool stands;
     TARN_TRY(tarn_table__anchor(table, &anchor, &hash));
     if (anchor == 0)
-        return TARN_OK;
+        return tarn_table__receipts_end_doubt(table, range.earliest);
     TARN_TRY(anchor_stands(op, table, range, &stands));
-    if (stands)
-        return keep_anchor(table, 0, 0);
+    if (stands) {
+        TARN_TRY(keep_anchor(table, 0, 0));
+        return tarn_table__receipts_end_doubt(table, range.earliest);
+    }
     TARN_TRY(tarn_table__index_clear(table, false)); /* its snapshots bring back their receipts */
     return tarn_status_new(TARN_SNAPSHOT_ROLLED_BACK,
                            "table %s: snapshot %" PRId64 " is gone since it was read", table->name,
@@ -284,8 +287,7 @@ static struct tarn_status *rebuild(struct tarn_op *op, struct tarn_table *table,
     pthread_mutex_unlock(&table->index_lock);
     for (int64_t id = range.earliest; id <= range.latest; id++)
         TARN_TRY(index_next(op, table, id, id == range.earliest ? tarn_xxh64(json, 0) : 0));
-    TARN_TRY(drop_anchor(op, table, range));
-    return tarn_table__receipts_end_doubt(table, range.earliest);
+    return be_whole(op, table, range);
 }
 
 /* Is the snapshot that the index has reached still the one of that id in the folder? */
@@ -335,5 +337,5 @@ struct tarn_status *tarn_table__index_catch_up(struct tarn_op *op, struct tarn_t
             return s;
         tarn_metric_add(TARN_M_SNAPSHOTS_ADOPTED, NULL, 1);
     }
-    return drop_anchor(op, table, range);
+    return be_whole(op, table, range);
 }

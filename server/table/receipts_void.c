@@ -160,6 +160,7 @@ void tarn_table__anchor_remove(struct tarn_state_batch *batch, struct tarn_table
 
 struct tarn_status *tarn_table__receipts_doubt(struct tarn_table *table, int64_t from)
 {
+    table->doubt_ended = false;
     return void_all(table, from, 'd');
 }
 
@@ -177,6 +178,8 @@ struct tarn_status *tarn_table__receipts_doubt_retained(struct tarn_table *table
 
 struct tarn_status *tarn_table__receipts_end_doubt(struct tarn_table *table, int64_t earliest)
 {
+    if (table->doubt_ended)
+        return TARN_OK;
     TARN_OWN(tarn_state_batch_drop) struct tarn_state_batch *batch = tarn_state_batch_new();
     TARN_OWN(tarn_buf_drop) struct tarn_buf prefix = {0};
     tarn_table__tagged_key(table->uuid, 'd', &prefix);
@@ -200,5 +203,7 @@ struct tarn_status *tarn_table__receipts_end_doubt(struct tarn_table *table, int
         tarn_state_batch_remove(batch, table->env->state, TARN_FAMILY_RECEIPTS, key);
     }
     TARN_TRY(tarn_state_iterator_error(it));
-    return tarn_state_write(table->env->state, batch, false);
+    TARN_TRY(tarn_state_write(table->env->state, batch, false));
+    table->doubt_ended = true;
+    return TARN_OK;
 }

@@ -179,7 +179,7 @@ TARN_TEST(cut_off, rebuild_leaves_no_plan_that_is_empty)
     }
 }
 
-/* Seeds 1155, 1058, 60061: more roll-backs while the index is still being built for the first one. */
+/* Seeds 1155, 1058, 60061, 203518: more roll-backs while the index is still being built for the first one. */
 TARN_TEST(cut_off, rebuild_keeps_no_receipt_of_what_is_rolled_back_meanwhile)
 {
     for (int skip = 0; skip < 16; skip++) {
@@ -201,7 +201,7 @@ TARN_TEST(cut_off, rebuild_keeps_no_receipt_of_what_is_rolled_back_meanwhile)
         for (int i = 1; i <= 3; i++)
             expect_int(fate_of(&f, i).append_snapshot_id, i);
         for (int i = 4; i <= 7; i++)
-            expect_true(fate_of(&f, i).state != TARN_COMMIT_LANDED);
+            expect_int(fate_of(&f, i).state, TARN_COMMIT_ROLLED_BACK);
         expect_str(fixture_files(&f, NONE, NULL), "f1 f2 f3 x y z");
     }
 }
@@ -260,6 +260,31 @@ TARN_TEST(cut_off, rebuild_forgets_nothing_that_expires_before_it_ends)
         for (int cut = 0; cut < 3; cut++)
             expires_before_it_is_read(t, skip, cut, &happened);
     expect_true(happened >= 6);
+}
+
+/* Seed 203518: cut off twice, the second time behind a roll-back of what both histories had in common. */
+TARN_TEST(cut_off, rebuild_that_goes_on_ends_all_doubt)
+{
+    for (int first = 2; first < 6; first++)
+        for (int second = 2; second < 6; second++) {
+            TARN_OWN(fixture_fini) struct fixture f;
+            struct tarn_commit_fate fate;
+            fixture_init(&f, t);
+            for (int i = 1; i <= 7; i++)
+                append(&f, i, tarn_arena_printf(t->arena, "f%d", i));
+            others_roll_back(&f, 6);
+            rule(&f, "get", "manifest-", TARN_FAULT_FAIL_BEFORE, first, 1);
+            tarn_status_free(ask(&f, 7, &fate));
+            others_roll_back(&f, 4);
+            tarn_store_faulty_clear(f.store);
+            rule(&f, "get", "manifest-", TARN_FAULT_FAIL_BEFORE, second, 1);
+            tarn_status_free(ask(&f, 7, &fate));
+            tarn_store_faulty_clear(f.store);
+            for (int i = 1; i <= 7; i++)
+                expect_int(fate_of(&f, i).state,
+                           i <= 4 ? TARN_COMMIT_LANDED : TARN_COMMIT_ROLLED_BACK);
+            expect_int(append(&f, 5, "f5"), 5);
+        }
 }
 
 /* Seed 162: the index has learnt, the view hasn't; the next look must not take the head for seen. */
