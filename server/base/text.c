@@ -21,7 +21,7 @@ static bool is_digit(uint8_t c)
     return c >= '0' && c <= '9';
 }
 
-static struct tarn_slice trim(struct tarn_slice s)
+struct tarn_slice tarn_trim(struct tarn_slice s)
 {
     while (s.size > 0 && (s.data[0] == ' ' || s.data[0] == '\t'))
         s.data++, s.size--;
@@ -75,13 +75,13 @@ struct unit {
 static bool read_with_unit(struct tarn_slice text, const struct unit *units, size_t unit_count,
                            int64_t *number, int64_t *factor)
 {
-    text = trim(text);
+    text = tarn_trim(text);
     size_t digits = 0;
     while (digits < text.size && is_digit(text.data[digits]))
         digits++;
     if (!read_i64(tarn_slice_of(text.data, digits), number))
         return false;
-    struct tarn_slice word = trim(tarn_slice_of(text.data + digits, text.size - digits));
+    struct tarn_slice word = tarn_trim(tarn_slice_of(text.data + digits, text.size - digits));
     for (size_t i = 0; i < unit_count; i++) {
         if (is_word(word, units[i].name)) {
             *factor = units[i].factor;
@@ -206,6 +206,29 @@ struct tarn_status *tarn_hex_decode(struct tarn_slice text, struct tarn_buf *out
         tarn_buf_add_byte(out, (uint8_t)(high << 4 | low));
     }
     return TARN_OK;
+}
+
+bool tarn_url_decode(struct tarn_slice text, struct tarn_arena *arena, struct tarn_slice *out)
+{
+    uint8_t *to = tarn_arena_alloc(arena, text.size + 1);
+    size_t size = 0;
+    for (size_t i = 0; i < text.size; i++) {
+        uint8_t c = text.data[i];
+        if (c == '%') {
+            int high = i + 2 < text.size ? hex_value(text.data[i + 1]) : -1;
+            int low = i + 2 < text.size ? hex_value(text.data[i + 2]) : -1;
+            if (high < 0 || low < 0)
+                return false;
+            c = (uint8_t)(high << 4 | low);
+            i += 2;
+        } else if (c == '+') {
+            c = ' ';
+        }
+        to[size++] = c;
+    }
+    to[size] = 0;
+    *out = tarn_slice_of(to, size);
+    return true;
 }
 
 void tarn_base64_encode(struct tarn_slice bytes, struct tarn_buf *out)

@@ -28,6 +28,10 @@ TARN_MUST struct tarn_status *tarn_hex_decode(struct tarn_slice text, struct tar
 void tarn_base64_encode(struct tarn_slice bytes, struct tarn_buf *out);
 TARN_MUST struct tarn_status *tarn_base64_decode(struct tarn_slice text, struct tarn_buf *out);
 bool tarn_utf8_valid(struct tarn_slice text);
+/* Without the blanks and tabs around it. */
+struct tarn_slice tarn_trim(struct tarn_slice text);
+/* Percent escapes, and '+' for a blank, as URLs and S3's lists have them; NUL-terminated. False: a '%' without two digits. */
+bool tarn_url_decode(struct tarn_slice text, struct tarn_arena *arena, struct tarn_slice *out);
 
 #define TARN_UUID_SIZE 37 /* 36 characters and the NUL */
 void tarn_uuid_random(char out[TARN_UUID_SIZE]);

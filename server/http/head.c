@@ -41,15 +41,6 @@ static bool is_word(struct tarn_slice s, const char *word) /* in lower case */
     return size == s.size;
 }
 
-static struct tarn_slice trim(struct tarn_slice s)
-{
-    while (s.size > 0 && (s.data[0] == ' ' || s.data[0] == '\t'))
-        s.data++, s.size--;
-    while (s.size > 0 && (s.data[s.size - 1] == ' ' || s.data[s.size - 1] == '\t'))
-        s.size--;
-    return s;
-}
-
 /* Cuts what stands before `c` off the front of *rest; all of it where there is none. */
 static struct tarn_slice cut(struct tarn_slice *rest, char c)
 {
@@ -138,7 +129,7 @@ static struct tarn_status *parse_header(uint8_t *line, size_t size, struct tarn_
         return malformed("a header's name");
     for (size_t i = 0; i < out->key.size; i++)
         line[i] = lower(line[i]);
-    out->value = trim(rest);
+    out->value = tarn_trim(rest);
     for (size_t i = 0; i < out->value.size; i++) {
         uint8_t c = out->value.data[i];
         if ((c < 0x20 && c != '\t') || c == 0x7f)
@@ -239,7 +230,7 @@ static void parse_connection(struct tarn_http__head *head)
         if (!tarn_slice_is(head->headers[i].key, "connection"))
             continue;
         while (list.size > 0) {
-            struct tarn_slice word = trim(cut(&list, ','));
+            struct tarn_slice word = tarn_trim(cut(&list, ','));
             if (is_word(word, "close")) {
                 head->keep_alive = false;
                 return;
@@ -252,7 +243,7 @@ static void parse_connection(struct tarn_http__head *head)
 /* "q=0", "q=0.000": not this one. */
 static bool is_ruled_out(struct tarn_slice parameters)
 {
-    struct tarn_slice weight = trim(cut(&parameters, ';'));
+    struct tarn_slice weight = tarn_trim(cut(&parameters, ';'));
     if (weight.size < 3 || lower(weight.data[0]) != 'q' || weight.data[1] != '=')
         return false;
     for (size_t i = 2; i < weight.size; i++)
@@ -270,7 +261,7 @@ static void parse_accept_encoding(struct tarn_http__head *head)
             continue;
         while (list.size > 0) {
             struct tarn_slice rest = cut(&list, ',');
-            struct tarn_slice coding = trim(cut(&rest, ';'));
+            struct tarn_slice coding = tarn_trim(cut(&rest, ';'));
             if (is_word(coding, "gzip") || is_word(coding, "x-gzip")) {
                 named = true;
                 head->takes_gzip = !is_ruled_out(rest);
@@ -286,7 +277,7 @@ static struct tarn_status *parse_authorization(struct tarn_http__head *head)
     struct tarn_slice value;
     TARN_TRY(find_single(head, "authorization", &value));
     if (is_word(cut(&value, ' '), "bearer"))
-        head->bearer = trim(value);
+        head->bearer = tarn_trim(value);
     return TARN_OK;
 }
 

@@ -16,38 +16,14 @@ static struct tarn_status *too_many(int max, const char *what, int *http)
     return tarn_status_new(TARN_INVALID_ARGUMENT, "more than %d %s in the URL", max, what);
 }
 
-static int hex_digit(uint8_t c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    c |= 0x20;
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
-/* Percent escapes, and '+' for a blank: what Java's URLEncoder and its imitators write, in paths too. */
+/* '+' is a blank, in paths too: so Java's URLEncoder and its imitators write it. */
 static struct tarn_status *decode(struct tarn_slice text, struct tarn_arena *arena,
                                   struct tarn_slice *out)
 {
-    uint8_t *to = tarn_arena_alloc(arena, text.size + 1);
-    size_t size = 0;
-    for (size_t i = 0; i < text.size; i++) {
-        uint8_t c = text.data[i];
-        if (c == '%') {
-            int high = i + 2 < text.size ? hex_digit(text.data[i + 1]) : -1;
-            int low = i + 2 < text.size ? hex_digit(text.data[i + 2]) : -1;
-            if (high < 0 || low < 0)
-                return malformed("a % without two hexadecimal digits");
-            c = (uint8_t)(high << 4 | low);
-            i += 2;
-        } else if (c == '+') {
-            c = ' ';
-        }
-        if (c == 0)
-            return malformed("a NUL");
-        to[size++] = c;
-    }
-    to[size] = 0;
-    *out = tarn_slice_of(to, size);
+    if (!tarn_url_decode(text, arena, out))
+        return malformed("a % without two hexadecimal digits");
+    if (memchr(out->data, 0, out->size) != NULL)
+        return malformed("a NUL");
     return tarn_utf8_valid(*out) ? TARN_OK : malformed("what is escaped is not UTF-8");
 }
 

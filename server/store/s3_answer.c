@@ -116,27 +116,10 @@ struct tarn_status *tarn_s3__decode_error(struct tarn_slice xml_text, struct tar
 static struct tarn_status *decode_name(struct tarn_slice text, struct tarn_arena *arena,
                                        struct tarn_slice *out)
 {
-    uint8_t *bytes = tarn_arena_alloc(arena, text.size + 1);
-    size_t size = 0;
-    for (size_t i = 0; i < text.size; i++) {
-        uint8_t c = text.data[i];
-        if (c == '%') {
-            unsigned value;
-            char digits[3] = "";
-            if (text.size - i < 3 || !isxdigit(text.data[i + 1]) || !isxdigit(text.data[i + 2]))
-                return tarn_status_new(TARN_VALUE_INVALID, "key '%.*s' is badly encoded",
-                                       TARN_SLICE_ARG(cut(text, MESSAGE_SIZE_MAX)));
-            memcpy(digits, text.data + i + 1, 2);
-            value = (unsigned)strtoul(digits, NULL, 16);
-            bytes[size++] = (uint8_t)value;
-            i += 2;
-        } else {
-            bytes[size++] = c == '+' ? ' ' : c;
-        }
-    }
-    bytes[size] = '\0';
-    *out = tarn_slice_of(bytes, size);
-    return TARN_OK;
+    if (tarn_url_decode(text, arena, out))
+        return TARN_OK;
+    return tarn_status_new(TARN_VALUE_INVALID, "key '%.*s' is badly encoded",
+                           TARN_SLICE_ARG(cut(text, MESSAGE_SIZE_MAX)));
 }
 
 static struct tarn_status *object_fields(struct tarn_xml *xml, struct tarn_object *out)

@@ -253,7 +253,7 @@ static void run_commits(const struct place *place, bool batch, int threads, int 
     free(all);
 }
 
-/* --- fill and plan --- */
+/* --- fill --- */
 
 static void run_fill(const struct place *place, int64_t files, int per_commit, int buckets)
 {
@@ -280,61 +280,13 @@ static void run_fill(const struct place *place, int64_t files, int per_commit, i
     tarn_client_close(client);
 }
 
-static void run_plan(const struct place *place, int repeats, const char *where)
-{
-    struct tarn_client *client = connect_to(place);
-    double *walls = calloc((size_t)repeats + 1, sizeof *walls);
-    size_t splits = 0, files = 0;
-    double first = 0;
-
-    for (int i = 0; i < repeats; i++) {
-        Tarn__V1__PlanRequest request = TARN__V1__PLAN_REQUEST__INIT;
-        Tarn__V1__TableRef table;
-        struct tarn_client_stream *stream;
-        struct tarn_op op;
-        double begun = now_ms();
-
-        name_table(place, &table);
-        request.table = &table;
-        request.where = (char *)(uintptr_t)where;
-        splits = files = 0;
-        tarn_op_init(&op);
-        check(tarn_client_stream_open(client, &op, "TableService/Plan", &stream), "plan");
-        check(tarn_client_stream_send(stream, &request.base), "plan");
-        check(tarn_client_stream_done(stream), "plan");
-        for (;;) {
-            ProtobufCMessage *message;
-            check(
-                tarn_client_stream_receive(stream, &tarn__v1__plan_response__descriptor, &message),
-                "plan");
-            if (message == NULL)
-                break;
-            const Tarn__V1__PlanResponse *part = (const Tarn__V1__PlanResponse *)message;
-            splits += part->n_splits;
-            for (size_t s = 0; s < part->n_splits; s++)
-                files += part->splits[s]->n_files;
-            protobuf_c_message_free_unpacked(message, NULL);
-        }
-        tarn_client_stream_free(stream);
-        tarn_op_fini(&op);
-        walls[i] = now_ms() - begun;
-        first = i == 0 ? walls[0] : first;
-    }
-    qsort(walls, (size_t)repeats, sizeof *walls, by_size);
-    printf("RESULT plan splits=%zu files=%zu first_ms=%.2f p50_ms=%.2f\n", splits, files, first,
-           walls[repeats / 2]);
-    free(walls);
-    tarn_client_close(client);
-}
-
 int main(int argc, char **argv)
 {
     struct place place = {0};
     const char *what = argc > 1 ? argv[1] : "";
-    bool plans = strcmp(what, "plan") == 0;
     long numbers[3] = {0};
 
-    for (int i = plans ? 4 : 5, n = 0; i < argc && n < 3; i++, n++)
+    for (int i = 5, n = 0; i < argc && n < 3; i++, n++)
         numbers[n] = strtol(argv[i], NULL, 10);
     if (argc < 5 || sscanf(argv[3], "%255[^.].%255s", place.database, place.table) != 2 ||
         numbers[0] < 1)
@@ -347,12 +299,8 @@ int main(int argc, char **argv)
         run_commits(&place, batch, (int)numbers[0], (int)numbers[1], (int)numbers[2]);
     else if (strcmp(what, "fill") == 0 && counted)
         run_fill(&place, numbers[0], (int)numbers[1], (int)numbers[2]);
-    else if (strcmp(what, "plan") == 0 && argc <= 6)
-        run_plan(&place, (int)numbers[0], argc == 6 ? argv[5] : "");
     else {
-        fputs("usage: commits batch|stream|fill SERVER DB.TABLE FOLDER N N BUCKETS\n"
-              "       commits plan SERVER DB.TABLE REPEATS [WHERE]\n",
-              stderr);
+        fputs("usage: commits batch|stream|fill SERVER DB.TABLE FOLDER N N BUCKETS\n", stderr);
         return 2;
     }
     return 0;

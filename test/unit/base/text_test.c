@@ -281,6 +281,18 @@ TARN_TEST(uuid, is_of_version_4)
     expect_false(tarn_uuid_valid(tarn_slice_str("123e4567-e89b-12d3-a456-42661417400g")));
 }
 
+TARN_TEST(url, is_decoded_once_and_whole)
+{
+    struct tarn_slice out;
+    expect_true(tarn_url_decode(tarn_slice_str("a%2Fb%2fc+d%2B%25e"), t->arena, &out));
+    expect_slice(out, "a/b/c d+%e");
+    expect_true(tarn_url_decode(tarn_slice_str(""), t->arena, &out));
+    expect_int(out.size, 0);
+    static const char *const broken[] = {"%", "a%4", "%g0", "%0g", "%%41"};
+    for (size_t i = 0; i < TARN_COUNT_OF(broken); i++)
+        expect_false(tarn_url_decode(tarn_slice_str(broken[i]), t->arena, &out));
+}
+
 TARN_TEST(nearest, finds_slips_and_nothing_far)
 {
     static const char *const names[] = {"server.grpc_listen", "commit.retries", "log.level"};

@@ -9,19 +9,6 @@
 #define HOUR_MS INT64_C(3600000)
 #define BEGIN_MS INT64_C(1700000000000)
 
-static struct tarn_manifest_entry add(struct fixture *f, const char *name)
-{
-    return fixture_entry(f, TARN_ENTRY_ADD, name, 0, 0, 1, 10, 0);
-}
-
-static int64_t append(struct fixture *f, int64_t identifier, const char *name)
-{
-    struct tarn_manifest_entry e = add(f, name);
-    int64_t id;
-    expect_ok(fixture_append(f, "u", identifier, &e, 1, &id));
-    return id;
-}
-
 static int64_t time_of(struct fixture *f, int64_t id)
 {
     struct tarn_snapshot s;
@@ -39,7 +26,7 @@ TARN_TEST(clock, that_jumps_makes_no_snapshot_older_than_the_one_before)
     for (size_t i = 0; i < TARN_COUNT_OF(jumps); i++) {
         now += jumps[i];
         tarn_clock_fake(now);
-        int64_t id = append(&f, (int64_t)i, tarn_arena_printf(t->arena, "f%zu", i));
+        int64_t id = fixture_land(&f, (int64_t)i, tarn_arena_printf(t->arena, "f%zu", i));
         expect_int(id, i + 1);
         highest = TARN_MAX(highest, now);
         expect_int(time_of(&f, id), highest);
@@ -62,19 +49,19 @@ TARN_TEST(clock, of_another_writer_is_taken_as_it_is)
 {
     TARN_OWN(fixture_fini) struct fixture f;
     fixture_init(&f, t);
-    struct tarn_manifest_entry x = add(&f, "x"), y = add(&f, "y");
+    struct tarn_manifest_entry x = fixture_file(&f, "x"), y = fixture_file(&f, "y");
     tarn_clock_fake(BEGIN_MS);
-    append(&f, 1, "a");
+    fixture_land(&f, 1, "a");
     tarn_clock_fake(BEGIN_MS + HOUR_MS);
     others_commit(&f, "ahead", &x, 1);
     tarn_clock_fake(BEGIN_MS + 5);
-    expect_int(append(&f, 2, "b"), 3);
+    expect_int(fixture_land(&f, 2, "b"), 3);
     expect_int(time_of(&f, 3), BEGIN_MS + HOUR_MS);
     tarn_clock_fake(BEGIN_MS - HOUR_MS);
     others_commit(&f, "behind", &y, 1);
     expect_int(time_of(&f, 4), BEGIN_MS - HOUR_MS);
     tarn_clock_fake(BEGIN_MS + 2 * HOUR_MS);
-    expect_int(append(&f, 3, "c"), 5);
+    expect_int(fixture_land(&f, 3, "c"), 5);
     expect_str(fixture_files(&f, NONE, NULL), "a b c x y");
     struct tarn_snapshot s;
     bool found;
@@ -89,14 +76,14 @@ TARN_TEST(clock, that_jumps_keeps_receipts_and_pins)
     TARN_OWN(fixture_fini) struct fixture f;
     fixture_init(&f, t);
     tarn_clock_fake(BEGIN_MS);
-    append(&f, 1, "a");
+    fixture_land(&f, 1, "a");
     struct tarn_pin pin;
     int64_t from;
     expect_ok(tarn_table_pin(t->op, f.table, 1, 2 * HOUR_MS, &pin));
     tarn_clock_fake(BEGIN_MS - HOUR_MS);
-    expect_int(append(&f, 1, "a"), 1); /* sent again */
+    expect_int(fixture_land(&f, 1, "a"), 1); /* sent again */
     tarn_clock_fake(BEGIN_MS + HOUR_MS);
-    expect_int(append(&f, 1, "a"), 1);
+    expect_int(fixture_land(&f, 1, "a"), 1);
     expect_ok(tarn_table_keep_from(t->op, f.table, &from));
     expect_int(from, 1);
     tarn_clock_fake(-1);
@@ -117,8 +104,8 @@ TARN_TEST(newer, snapshot_version_is_refused_by_name_and_nothing_is_put_on_it)
 {
     TARN_OWN(fixture_fini) struct fixture f;
     fixture_init(&f, t);
-    append(&f, 1, "a");
-    struct tarn_manifest_entry x = add(&f, "x"), b = add(&f, "b");
+    fixture_land(&f, 1, "a");
+    struct tarn_manifest_entry x = fixture_file(&f, "x"), b = fixture_file(&f, "b");
     others_commit(&f, "newer", &x, 1);
     struct tarn_slice body = folder_get(&f, "snapshot/snapshot-2");
     folder_put(&f, "snapshot/snapshot-2", with(&f, body, "\"version\": 3,", "\"version\": 4,"));
@@ -137,14 +124,14 @@ TARN_TEST(newer, member_of_a_snapshot_is_read_past_and_its_file_left_as_it_is)
 {
     TARN_OWN(fixture_fini) struct fixture f;
     fixture_init(&f, t);
-    append(&f, 1, "a");
-    struct tarn_manifest_entry x = add(&f, "x");
+    fixture_land(&f, 1, "a");
+    struct tarn_manifest_entry x = fixture_file(&f, "x");
     others_commit(&f, "newer", &x, 1);
     struct tarn_slice body = with(&f, folder_get(&f, "snapshot/snapshot-2"), "\"version\": 3,",
                                   "\"version\": 3, \"future\" : {\"a\" : [1, null]},");
     folder_put(&f, "snapshot/snapshot-2", body);
     expect_str(fixture_files(&f, NONE, NULL), "a x");
-    expect_int(append(&f, 2, "b"), 3);
+    expect_int(fixture_land(&f, 2, "b"), 3);
     expect_bytes(folder_get(&f, "snapshot/snapshot-2"), body);
     folder_check(&f);
 }

@@ -11,33 +11,6 @@
 #define NONE TARN_SNAPSHOT_NONE
 #define LONG_MS 6000 /* above TARN_CLAIM_AGE_MAX_MS */
 
-static struct tarn_manifest_entry add(struct fixture *f, const char *name)
-{
-    return fixture_entry(f, TARN_ENTRY_ADD, name, 0, 0, 1, 10, 0);
-}
-
-static int64_t append(struct fixture *f, int64_t identifier, const char *name)
-{
-    struct tarn_manifest_entry e = add(f, name);
-    int64_t id;
-    expect_ok(fixture_append(f, "u", identifier, &e, 1, &id));
-    return id;
-}
-
-static int64_t others_append(struct fixture *f, const char *name)
-{
-    struct tarn_manifest_entry e = add(f, name);
-    return others_commit(f, "others", &e, 1);
-}
-
-static struct tarn_commit_fate fate_of(struct fixture *f, int64_t identifier)
-{
-    struct tarn_commit_fate fate;
-    expect_ok(tarn_table_find_commit(f->t->op, f->table, tarn_slice_str("u"), identifier, 0, NONE,
-                                     &fate));
-    return fate;
-}
-
 /* The latest plan is what a stranger would read, now and after a restart with and without the state. */
 static void same_everywhere(struct fixture *f, const char *files)
 {
@@ -56,14 +29,14 @@ TARN_TEST(roll_back, that_nobody_told_us_of_is_met_by_the_next_commit)
 {
     TARN_OWN(fixture_fini) struct fixture f;
     fixture_init(&f, t);
-    append(&f, 1, "a");
-    append(&f, 2, "b");
-    append(&f, 3, "c");
+    fixture_land(&f, 1, "a");
+    fixture_land(&f, 2, "b");
+    fixture_land(&f, 3, "c");
     f.env.foreign_check_ms = 3600000; /* nobody looks */
     others_roll_back(&f, 1);
-    expect_int(append(&f, 4, "d"), 2);
-    expect_int(fate_of(&f, 2).state, TARN_COMMIT_ROLLED_BACK);
-    expect_int(fate_of(&f, 3).state, TARN_COMMIT_ROLLED_BACK);
+    expect_int(fixture_land(&f, 4, "d"), 2);
+    expect_int(fixture_fate(&f, 2).state, TARN_COMMIT_ROLLED_BACK);
+    expect_int(fixture_fate(&f, 3).state, TARN_COMMIT_ROLLED_BACK);
     same_everywhere(&f, "a d");
 }
 
@@ -71,15 +44,15 @@ TARN_TEST(roll_back, filled_up_again_by_others_is_met_by_the_next_commit)
 {
     TARN_OWN(fixture_fini) struct fixture f;
     fixture_init(&f, t);
-    append(&f, 1, "a");
-    append(&f, 2, "b");
-    append(&f, 3, "c");
+    fixture_land(&f, 1, "a");
+    fixture_land(&f, 2, "b");
+    fixture_land(&f, 3, "c");
     f.env.foreign_check_ms = 3600000;
     others_roll_back(&f, 1);
     others_append(&f, "x");
     expect_int(others_append(&f, "y"), 3); /* the same newest id, another snapshot */
-    expect_int(append(&f, 4, "d"), 4);
-    expect_int(fate_of(&f, 3).state, TARN_COMMIT_ROLLED_BACK);
+    expect_int(fixture_land(&f, 4, "d"), 4);
+    expect_int(fixture_fate(&f, 3).state, TARN_COMMIT_ROLLED_BACK);
     same_everywhere(&f, "a d x y");
 }
 
@@ -87,9 +60,9 @@ TARN_TEST(roll_back, is_seen_by_plans_and_its_files_are_not_named_any_more)
 {
     TARN_OWN(fixture_fini) struct fixture f;
     fixture_init(&f, t);
-    append(&f, 1, "a");
-    append(&f, 2, "b");
-    append(&f, 3, "c");
+    fixture_land(&f, 1, "a");
+    fixture_land(&f, 2, "b");
+    fixture_land(&f, 3, "c");
     others_roll_back(&f, 2);
     expect_str(fixture_files(&f, NONE, NULL), "a b");
     struct tarn_plan_request request = {.version = TARN_VERSION_ID(3)};
@@ -113,11 +86,11 @@ TARN_TEST(roll_back, of_everything_leaves_an_empty_table_that_goes_on)
 {
     TARN_OWN(fixture_fini) struct fixture f;
     fixture_init(&f, t);
-    append(&f, 1, "a");
-    append(&f, 2, "b");
+    fixture_land(&f, 1, "a");
+    fixture_land(&f, 2, "b");
     others_roll_back(&f, 0);
     expect_str(fixture_files(&f, NONE, NULL), "");
-    expect_int(append(&f, 3, "c"), 1);
+    expect_int(fixture_land(&f, 3, "c"), 1);
     same_everywhere(&f, "c");
 }
 
@@ -149,8 +122,8 @@ static void pause_in_put(struct tarn_test *t, void (*act)(void *), bool afterwar
     TARN_OWN(fixture_fini) struct fixture f;
     fixture_init(&f, t);
     pause_init();
-    append(&f, 1, "a");
-    append(&f, 2, "b");
+    fixture_land(&f, 1, "a");
+    fixture_land(&f, 2, "b");
     struct moment m = {.call = "put_if_absent",
                        .key_part = "snapshot-3",
                        .afterwards = afterwards,
@@ -158,7 +131,7 @@ static void pause_in_put(struct tarn_test *t, void (*act)(void *), bool afterwar
                        .arg = &f};
     moment_init(&f, &m);
     f.env.foreign_check_ms = 3600000;
-    expect_int(append(&f, 3, "d"), id);
+    expect_int(fixture_land(&f, 3, "d"), id);
     expect_int(m.happened, 1);
     f.env.foreign_check_ms = 0;
     same_everywhere(&f, files);
@@ -194,8 +167,8 @@ TARN_TEST(roll_back, while_an_outcome_is_unknown_is_not_undone)
 {
     TARN_OWN(fixture_fini) struct fixture f;
     fixture_init(&f, t);
-    append(&f, 1, "a");
-    append(&f, 2, "b");
+    fixture_land(&f, 1, "a");
+    fixture_land(&f, 2, "b");
     struct tarn_fault_rule lost = {
         .call = "*", .key_part = "snapshot-3", .fault = TARN_FAULT_UNKNOWN};
     tarn_store_faulty_add(f.store, &lost);
@@ -204,7 +177,7 @@ TARN_TEST(roll_back, while_an_outcome_is_unknown_is_not_undone)
     pthread_t thread;
     pause_init();
     pthread_create(&thread, NULL, hurry, &stop);
-    struct tarn_manifest_entry d = add(&f, "d");
+    struct tarn_manifest_entry d = fixture_file(&f, "d");
     int64_t id;
     struct tarn_status *first = fixture_append(&f, "u", 3, &d, 1, &id);
     struct tarn_status *second = fixture_append(&f, "v", 1, &d, 1, &id);
@@ -214,11 +187,11 @@ TARN_TEST(roll_back, while_an_outcome_is_unknown_is_not_undone)
     expect_status(second, TARN_STORE_UNAVAILABLE, "snapshot 3");
     tarn_store_faulty_clear(f.store);
     others_roll_back(&f, 1);
-    struct tarn_manifest_entry e = add(&f, "e");
+    struct tarn_manifest_entry e = fixture_file(&f, "e");
     expect_ok(fixture_append(&f, "v", 1, &e, 1, &id)); /* the attempt is settled first (I5) */
-    expect_int(fate_of(&f, 3).state, TARN_COMMIT_NOT_COMMITTED);
+    expect_int(fixture_fate(&f, 3).state, TARN_COMMIT_NOT_COMMITTED);
     same_everywhere(&f, "a e");
-    expect_int(append(&f, 3, "d"), 3);
+    expect_int(fixture_land(&f, 3, "d"), 3);
     same_everywhere(&f, "a d e");
     tarn_clock_fake(-1);
 }
@@ -227,8 +200,8 @@ TARN_TEST(roll_back, in_the_midst_of_a_plan_ends_it)
 {
     TARN_OWN(fixture_fini) struct fixture f;
     fixture_init(&f, t);
-    append(&f, 1, "a");
-    append(&f, 2, "b");
+    fixture_land(&f, 1, "a");
+    fixture_land(&f, 2, "b");
     struct tarn_plan_request request = {.version = TARN_VERSION_ID(2), .no_splits = true};
     TARN_OWN(tarn_plan_cursor_drop) struct tarn_plan_cursor *cursor = NULL;
     struct tarn_plan_batch batch;
@@ -245,9 +218,9 @@ TARN_TEST(expiry, by_others_leaves_the_rest_and_names_the_earliest)
 {
     TARN_OWN(fixture_fini) struct fixture f;
     fixture_init(&f, t);
-    append(&f, 1, "a");
-    append(&f, 2, "b");
-    append(&f, 3, "c");
+    fixture_land(&f, 1, "a");
+    fixture_land(&f, 2, "b");
+    fixture_land(&f, 3, "c");
     others_expire(&f, 3);
     for (int restart = 0; restart < 3; restart++) {
         struct tarn_plan_request request = {.version = TARN_VERSION_ID(2)};
@@ -257,7 +230,7 @@ TARN_TEST(expiry, by_others_leaves_the_rest_and_names_the_earliest)
         expect_str(fixture_files(&f, NONE, NULL), "a b c");
         fixture_restart(&f, restart == 1);
     }
-    expect_int(append(&f, 4, "d"), 4);
+    expect_int(fixture_land(&f, 4, "d"), 4);
     same_everywhere(&f, "a b c d");
 }
 
@@ -268,9 +241,9 @@ TARN_TEST(expiry, that_stops_half_way_leaves_every_plan_whole_or_refused)
         for (int drop = 0; drop < 2; drop++) {
             TARN_OWN(fixture_fini) struct fixture f;
             fixture_init(&f, t);
-            append(&f, 1, "a");
-            append(&f, 2, "b");
-            append(&f, 3, "c");
+            fixture_land(&f, 1, "a");
+            fixture_land(&f, 2, "b");
+            fixture_land(&f, 3, "c");
             struct tarn_snapshot first;
             expect_ok(
                 tarn_snapshot_decode(folder_get(&f, "snapshot/snapshot-1"), t->arena, &first));
@@ -306,8 +279,8 @@ TARN_TEST(expiry, while_the_index_is_made_anew_is_met)
     for (int skip = 0; skip < 3; skip++) {
         TARN_OWN(fixture_fini) struct fixture f;
         fixture_init(&f, t);
-        append(&f, 1, "a");
-        append(&f, 2, "b");
+        fixture_land(&f, 1, "a");
+        fixture_land(&f, 2, "b");
         folder_put(&f, "snapshot/EARLIEST", tarn_slice_str("1"));
         struct moment m = {.call = "get",
                            .key_part = skip == 2 ? "list" : "snapshot-1",
@@ -341,19 +314,19 @@ TARN_TEST(expiry, while_a_roll_back_is_followed_takes_no_receipt_with_it)
         TARN_OWN(fixture_fini) struct fixture f;
         fixture_init(&f, t);
         for (int i = 1; i <= 6; i++)
-            append(&f, i, tarn_arena_printf(t->arena, "f%d", i));
+            fixture_land(&f, i, tarn_arena_printf(t->arena, "f%d", i));
         others_roll_back(&f, 5);
         struct moment m = {
             .call = "get", .key_part = "snapshot-", .skip = skip, .act = expire_4, .arg = &f};
         moment_init(&f, &m);
         expect_str(fixture_files(&f, NONE, NULL), "f1 f2 f3 f4 f5");
         for (int i = 1; i <= 5; i++) {
-            struct tarn_commit_fate fate = fate_of(&f, i);
+            struct tarn_commit_fate fate = fixture_fate(&f, i);
             if (fate.state != TARN_COMMIT_LANDED)
                 expect_int(fate.state, TARN_COMMIT_NOT_KNOWN);
         }
-        expect_int(fate_of(&f, 6).state, TARN_COMMIT_ROLLED_BACK);
-        expect_int(fate_of(&f, 5).append_snapshot_id, 5);
+        expect_int(fixture_fate(&f, 6).state, TARN_COMMIT_ROLLED_BACK);
+        expect_int(fixture_fate(&f, 5).append_snapshot_id, 5);
     }
 }
 
@@ -387,14 +360,14 @@ static void dies_with_a_used_id(struct tarn_test *t, bool hints, int64_t keep)
 {
     TARN_OWN(fixture_fini) struct fixture f;
     fixture_init(&f, t);
-    append(&f, 1, "a");
-    append(&f, 2, "b");
+    fixture_land(&f, 1, "a");
+    fixture_land(&f, 2, "b");
     struct tarn_slice base = folder_get(&f, "snapshot/snapshot-2");
     others_append(&f, "x");
     others_append(&f, "y");
     others_append(&f, "z");
     others_expire(&f, keep);
-    struct tarn_manifest_entry d = add(&f, "d");
+    struct tarn_manifest_entry d = fixture_file(&f, "d");
     folder_put(&f, "manifest/unused", tarn_slice_str(""));
     TARN_OWN(tarn_buf_drop) struct tarn_buf json = {0};
     struct tarn_snapshot s; /* ours: it names lists that were there when it was made */
@@ -412,7 +385,7 @@ static void dies_with_a_used_id(struct tarn_test *t, bool hints, int64_t keep)
         fixture_restart(&f, drop == 1);
         expect_str(fixture_files(&f, NONE, NULL), "a b x y z");
     }
-    expect_int(append(&f, 9, "e"), 6);
+    expect_int(fixture_land(&f, 9, "e"), 6);
     expect_str(fixture_files(&f, NONE, NULL), "a b e x y z");
 }
 
@@ -431,7 +404,8 @@ TARN_TEST(expiry, past_a_process_that_died_leaves_a_table_that_is_read_without_h
 static void fast_forward(struct fixture *f)
 {
     struct tarn_slice first = folder_get(f, "snapshot/snapshot-1");
-    struct tarn_manifest_entry x = add(f, "x"), y = add(f, "y"), z = add(f, "z");
+    struct tarn_manifest_entry x = fixture_file(f, "x"), y = fixture_file(f, "y"),
+                               z = fixture_file(f, "z");
     others_roll_back(f, 1);
     others_put(f, 2, first, "branch", &x, 1);
     others_put(f, 3, folder_get(f, "snapshot/snapshot-2"), "branch", &y, 1);
@@ -443,13 +417,13 @@ TARN_TEST(fast_forward, is_the_tables_history_from_then_on)
 {
     TARN_OWN(fixture_fini) struct fixture f;
     fixture_init(&f, t);
-    append(&f, 1, "a");
-    append(&f, 2, "b");
+    fixture_land(&f, 1, "a");
+    fixture_land(&f, 2, "b");
     fast_forward(&f);
     expect_str(fixture_files(&f, NONE, NULL), "a x y z");
     expect_str(fixture_files(&f, 2, NULL), "a x");
-    expect_int(fate_of(&f, 2).state, TARN_COMMIT_ROLLED_BACK);
-    expect_int(append(&f, 3, "c"), 5);
+    expect_int(fixture_fate(&f, 2).state, TARN_COMMIT_ROLLED_BACK);
+    expect_int(fixture_land(&f, 3, "c"), 5);
     same_everywhere(&f, "a c x y z");
 }
 
@@ -478,8 +452,8 @@ TARN_TEST(fast_forward, that_brings_another_schema_of_the_same_id_is_seen)
 {
     TARN_OWN(fixture_fini) struct fixture f;
     fixture_init(&f, t);
-    append(&f, 1, "a");
-    append(&f, 2, "b");
+    fixture_land(&f, 1, "a");
+    fixture_land(&f, 2, "b");
     others_put_schema(&f, 1, "of_main");
     expect_column(&f, "of_main");
     fast_forward(&f); /* its schema 1 is another */
@@ -492,10 +466,10 @@ TARN_TEST(schema, of_others_is_met_by_reads_and_commits)
 {
     TARN_OWN(fixture_fini) struct fixture f;
     fixture_init(&f, t);
-    append(&f, 1, "a");
+    fixture_land(&f, 1, "a");
     expect_column(&f, NULL);
     f.env.foreign_check_ms = 3600000; /* nobody looks */
-    struct tarn_manifest_entry e = add(&f, "b");
+    struct tarn_manifest_entry e = fixture_file(&f, "b");
     e.file.schema_id = 1;
     int64_t id;
     expect_status(fixture_append(&f, "u", 2, &e, 1, &id), TARN_INVALID_ARGUMENT, "schema 1");
@@ -506,7 +480,7 @@ TARN_TEST(schema, of_others_is_met_by_reads_and_commits)
     others_put_schema(&f, 2, "w2");
     expect_column(&f, "w2");
     struct tarn_snapshot s;
-    append(&f, 3, "c");
+    fixture_land(&f, 3, "c");
     expect_ok(tarn_snapshot_decode(folder_get(&f, "snapshot/snapshot-3"), t->arena, &s));
     expect_int(s.schema_id, 2);
 }
@@ -576,7 +550,7 @@ TARN_TEST(two_daemons, on_one_table_lose_and_double_nothing)
                                   "11111111-2222-3333-4444-555555555555", "db.t", &w->f.table));
         w->entries = tarn_arena_calloc(t->arena, 40, sizeof *w->entries);
         for (int k = 0; k < 40; k++)
-            w->entries[k] = add(&f, tarn_arena_printf(t->arena, "f%d-%02d", i, k));
+            w->entries[k] = fixture_file(&f, tarn_arena_printf(t->arena, "f%d-%02d", i, k));
     }
     for (int i = 0; i < 2; i++)
         pthread_create(&twins[i].thread, NULL, commit_all, &twins[i]);
@@ -601,13 +575,13 @@ TARN_TEST(folder, that_others_removed_takes_no_commit_and_stays_gone)
 {
     TARN_OWN(fixture_fini) struct fixture f;
     fixture_init(&f, t);
-    append(&f, 1, "a");
+    fixture_land(&f, 1, "a");
     struct tarn_object *objects;
     size_t count;
     expect_ok(tarn_store_list(f.inner, t->op, "db.db/t", true, &objects, &count));
     for (size_t i = 0; i < count; i++)
         expect_ok(tarn_store_remove(f.inner, t->op, (const char *)objects[i].key.data));
-    struct tarn_manifest_entry b = add(&f, "b");
+    struct tarn_manifest_entry b = fixture_file(&f, "b");
     int64_t id;
     struct tarn_status *s = fixture_append(&f, "u", 2, &b, 1, &id);
     expect_true(s != TARN_OK);

@@ -13,36 +13,10 @@
 #define NONE TARN_SNAPSHOT_NONE
 #define HOUR_MS 3600000
 
-static struct tarn_manifest_entry add(struct fixture *f, const char *name)
-{
-    return fixture_entry(f, TARN_ENTRY_ADD, name, 0, 0, 1, 10, 0);
-}
-
-static int64_t append(struct fixture *f, int64_t identifier, const char *name)
-{
-    struct tarn_manifest_entry e = add(f, name);
-    int64_t id;
-    expect_ok(fixture_append(f, "u", identifier, &e, 1, &id));
-    return id;
-}
-
-static int64_t others_append(struct fixture *f, const char *name)
-{
-    struct tarn_manifest_entry e = add(f, name);
-    return others_commit(f, "others", &e, 1);
-}
-
 static struct tarn_status *ask(struct fixture *f, int64_t identifier, struct tarn_commit_fate *fate)
 {
     return tarn_table_find_commit(f->t->op, f->table, tarn_slice_str("u"), identifier, 0, NONE,
                                   fate);
-}
-
-static struct tarn_commit_fate fate_of(struct fixture *f, int64_t identifier)
-{
-    struct tarn_commit_fate fate;
-    expect_ok(ask(f, identifier, &fate));
-    return fate;
 }
 
 static void rule(struct fixture *f, const char *call, const char *key, enum tarn_fault fault,
@@ -76,8 +50,8 @@ static void replaced_at(struct tarn_test *t, const char *call, const char *key, 
 {
     TARN_OWN(fixture_fini) struct fixture f;
     fixture_init(&f, t);
-    append(&f, 1, "a");
-    append(&f, 2, "b");
+    fixture_land(&f, 1, "a");
+    fixture_land(&f, 2, "b");
     others_append(&f, "x");
     struct moment m = {.call = call,
                        .key_part = key,
@@ -86,16 +60,16 @@ static void replaced_at(struct tarn_test *t, const char *call, const char *key, 
                        .act = back_to_1_and_two_others,
                        .arg = &f};
     moment_init(&f, &m);
-    struct tarn_commit_fate fate = fate_of(&f, 2);
+    struct tarn_commit_fate fate = fixture_fate(&f, 2);
     *happened += m.happened;
     if (m.happened++ == 0) /* and not later on */
         back_to_1_and_two_others(&f);
     expect_str(fixture_files(&f, NONE, NULL), "a y z");
     expect_str(fixture_files(&f, 2, NULL), "a y");
-    fate = fate_of(&f, 2);
+    fate = fixture_fate(&f, 2);
     expect_true(fate.state != TARN_COMMIT_LANDED);
-    expect_int(fate_of(&f, 1).append_snapshot_id, 1);
-    expect_int(append(&f, 3, "c"), 4);
+    expect_int(fixture_fate(&f, 1).append_snapshot_id, 1);
+    expect_int(fixture_land(&f, 3, "c"), 4);
     folder_check(&f);
     expect_str(fixture_files(&f, NONE, NULL), folder_files(&f, 4));
 }
@@ -124,10 +98,10 @@ TARN_TEST(one_history, is_planned_where_a_snapshot_was_replaced_since_the_look)
 {
     TARN_OWN(fixture_fini) struct fixture f;
     fixture_init(&f, t);
-    append(&f, 1, "a");
-    append(&f, 2, "b");
-    append(&f, 3, "c");
-    append(&f, 4, "d");
+    fixture_land(&f, 1, "a");
+    fixture_land(&f, 2, "b");
+    fixture_land(&f, 3, "c");
+    fixture_land(&f, 4, "d");
     f.env.foreign_check_ms = HOUR_MS;
     back_to_2_and_another(&f);
     expect_str(fixture_files(&f, 3, NULL), "a b y");
@@ -140,8 +114,8 @@ TARN_TEST(one_history, that_was_rolled_back_since_the_look_has_not_expired)
 {
     TARN_OWN(fixture_fini) struct fixture f;
     fixture_init(&f, t);
-    append(&f, 1, "a");
-    append(&f, 2, "b");
+    fixture_land(&f, 1, "a");
+    fixture_land(&f, 2, "b");
     f.env.foreign_check_ms = HOUR_MS;
     others_roll_back(&f, 1);
     struct tarn_plan p;
@@ -158,7 +132,7 @@ TARN_TEST(cut_off, rebuild_leaves_no_plan_that_is_empty)
         TARN_OWN(fixture_fini) struct fixture f;
         fixture_init(&f, t);
         for (int i = 1; i <= 4; i++)
-            append(&f, i, tarn_arena_printf(t->arena, "f%d", i));
+            fixture_land(&f, i, tarn_arena_printf(t->arena, "f%d", i));
         expect_str(fixture_files(&f, NONE, NULL), "f1 f2 f3 f4");
         others_roll_back(&f, 3);
         f.env.foreign_check_ms = HOUR_MS;
@@ -186,7 +160,7 @@ TARN_TEST(cut_off, rebuild_keeps_no_receipt_of_what_is_rolled_back_meanwhile)
         TARN_OWN(fixture_fini) struct fixture f;
         fixture_init(&f, t);
         for (int i = 1; i <= 7; i++)
-            append(&f, i, tarn_arena_printf(t->arena, "f%d", i));
+            fixture_land(&f, i, tarn_arena_printf(t->arena, "f%d", i));
         others_roll_back(&f, 6);
         rule(&f, "get", "manifest-", TARN_FAULT_FAIL_BEFORE, skip, 0);
         struct tarn_commit_fate fate;
@@ -199,9 +173,9 @@ TARN_TEST(cut_off, rebuild_keeps_no_receipt_of_what_is_rolled_back_meanwhile)
         others_append(&f, "z");
         tarn_store_faulty_clear(f.store);
         for (int i = 1; i <= 3; i++)
-            expect_int(fate_of(&f, i).append_snapshot_id, i);
+            expect_int(fixture_fate(&f, i).append_snapshot_id, i);
         for (int i = 4; i <= 7; i++)
-            expect_int(fate_of(&f, i).state, TARN_COMMIT_ROLLED_BACK);
+            expect_int(fixture_fate(&f, i).state, TARN_COMMIT_ROLLED_BACK);
         expect_str(fixture_files(&f, NONE, NULL), "f1 f2 f3 x y z");
     }
 }
@@ -229,7 +203,7 @@ static void expires_before_it_is_read(struct tarn_test *t, int skip, int cut_ski
     TARN_OWN(fixture_fini) struct fixture f;
     fixture_init(&f, t);
     for (int i = 1; i <= 5; i++)
-        append(&f, i, tarn_arena_printf(t->arena, "f%d", i));
+        fixture_land(&f, i, tarn_arena_printf(t->arena, "f%d", i));
     others_roll_back(&f, 4);
     others_append(&f, "x");
     struct cut cut = {&f, f.store, cut_skip};
@@ -246,7 +220,7 @@ static void expires_before_it_is_read(struct tarn_test *t, int skip, int cut_ski
     others_append(&f, "y");
     others_append(&f, "z");
     others_expire(&f, others_newest(&f));
-    struct tarn_manifest_entry again = add(&f, "f3");
+    struct tarn_manifest_entry again = fixture_file(&f, "f3");
     int64_t id = 0;
     struct tarn_status *s = fixture_append(&f, "u", 3, &again, 1, &id);
     expect_true(s == TARN_OK ? id == 3 : tarn_status_reason(s) == TARN_OUTCOME_UNKNOWN);
@@ -271,7 +245,7 @@ TARN_TEST(cut_off, rebuild_that_goes_on_ends_all_doubt)
             struct tarn_commit_fate fate;
             fixture_init(&f, t);
             for (int i = 1; i <= 7; i++)
-                append(&f, i, tarn_arena_printf(t->arena, "f%d", i));
+                fixture_land(&f, i, tarn_arena_printf(t->arena, "f%d", i));
             others_roll_back(&f, 6);
             rule(&f, "get", "manifest-", TARN_FAULT_FAIL_BEFORE, first, 1);
             tarn_status_free(ask(&f, 7, &fate));
@@ -281,9 +255,9 @@ TARN_TEST(cut_off, rebuild_that_goes_on_ends_all_doubt)
             tarn_status_free(ask(&f, 7, &fate));
             tarn_store_faulty_clear(f.store);
             for (int i = 1; i <= 7; i++)
-                expect_int(fate_of(&f, i).state,
+                expect_int(fixture_fate(&f, i).state,
                            i <= 4 ? TARN_COMMIT_LANDED : TARN_COMMIT_ROLLED_BACK);
-            expect_int(append(&f, 5, "f5"), 5);
+            expect_int(fixture_land(&f, 5, "f5"), 5);
         }
 }
 
@@ -295,7 +269,7 @@ TARN_TEST(cut_off, look_is_no_look)
         for (int skip = 0; skip < 8; skip++) {
             TARN_OWN(fixture_fini) struct fixture f;
             fixture_init(&f, t);
-            append(&f, 1, "a");
+            fixture_land(&f, 1, "a");
             others_append(&f, "x");
             rule(&f, "*", keys[k], TARN_FAULT_FAIL_BEFORE, skip, 1);
             struct tarn_plan p;
@@ -338,9 +312,9 @@ TARN_TEST(one_history, is_known_below_the_earliest_as_long_as_the_index_is)
 {
     TARN_OWN(fixture_fini) struct fixture f;
     fixture_init(&f, t);
-    append(&f, 1, "a");
-    append(&f, 2, "b");
-    append(&f, 3, "c");
+    fixture_land(&f, 1, "a");
+    fixture_land(&f, 2, "b");
+    fixture_land(&f, 3, "c");
     uint64_t identities[4];
     for (int64_t id = 2; id <= 3; id++) {
         struct tarn_snapshot snapshot;
@@ -373,8 +347,8 @@ static void lose_the_put_of_3(struct fixture *f, struct crowd *c, bool arrives)
     fixture_init(f, c->f->t);
     crowd_init(c, f);
     c->no_plug = true;
-    append(f, 1, "a");
-    append(f, 2, "b");
+    fixture_land(f, 1, "a");
+    fixture_land(f, 2, "b");
     if (arrives)
         rule(f, "put_if_absent", "snapshot-3", TARN_FAULT_FAIL_AFTER, 0, 1);
     rule(f, "*", "snapshot-3", TARN_FAULT_UNKNOWN, 0, 0);
@@ -400,11 +374,11 @@ TARN_TEST(used_id, of_an_attempt_that_landed_is_not_put_again)
     others_append(&f, "x");
     others_append(&f, "y");
     others_expire(&f, 5);
-    struct tarn_commit_fate fate = fate_of(&f, 3);
+    struct tarn_commit_fate fate = fixture_fate(&f, 3);
     expect_int(fate.state, TARN_COMMIT_LANDED);
     expect_int(fate.append_snapshot_id, 3);
     expect_false(folder_has(&f, "snapshot/snapshot-3"));
-    expect_int(append(&f, 4, "e"), 6);
+    expect_int(fixture_land(&f, 4, "e"), 6);
     expect_str(fixture_files(&f, NONE, NULL), "a b d e x y");
     folder_check(&f);
 }
@@ -419,9 +393,9 @@ TARN_TEST(used_id, of_an_attempt_that_never_arrived_is_not_put_again)
     others_append(&f, "y");
     others_append(&f, "z");
     others_expire(&f, 5);
-    expect_int(fate_of(&f, 3).state, TARN_COMMIT_NOT_KNOWN);
+    expect_int(fixture_fate(&f, 3).state, TARN_COMMIT_NOT_KNOWN);
     expect_false(folder_has(&f, "snapshot/snapshot-3"));
-    expect_int(append(&f, 4, "e"), 6);
+    expect_int(fixture_land(&f, 4, "e"), 6);
     expect_str(fixture_files(&f, NONE, NULL), "a b e x y z");
     folder_check(&f);
 }
@@ -445,10 +419,10 @@ TARN_TEST(used_id, of_an_attempt_that_was_rolled_back_is_not_put_again)
         } else {
             back_to_2(&f);
         }
-        expect_true(fate_of(&f, 3).state != TARN_COMMIT_LANDED);
+        expect_true(fixture_fate(&f, 3).state != TARN_COMMIT_LANDED);
         expect_true(m.happened == late);
         expect_false(folder_has(&f, "snapshot/snapshot-3"));
-        expect_int(append(&f, 4, "e"), 3);
+        expect_int(fixture_land(&f, 4, "e"), 3);
         expect_str(fixture_files(&f, NONE, NULL), "a b e");
         folder_check(&f);
     }
@@ -460,10 +434,10 @@ TARN_TEST(used_id, right_below_the_history_harms_nobody)
     for (int drop = 0; drop < 3; drop++) {
         TARN_OWN(fixture_fini) struct fixture f;
         fixture_init(&f, t);
-        append(&f, 1, "a");
-        append(&f, 2, "b");
-        append(&f, 3, "c");
-        append(&f, 4, "d");
+        fixture_land(&f, 1, "a");
+        fixture_land(&f, 2, "b");
+        fixture_land(&f, 3, "c");
+        fixture_land(&f, 4, "d");
         struct tarn_slice used = folder_get(&f, "snapshot/snapshot-2");
         others_expire(&f, 3);
         expect_str(fixture_files(&f, NONE, NULL), "a b c d");
@@ -475,7 +449,7 @@ TARN_TEST(used_id, right_below_the_history_harms_nobody)
         expect_str(fixture_files(&f, NONE, NULL), "a b c d x");
         struct tarn_plan p;
         expect_status(plan(&f, 2, &p), TARN_SNAPSHOT_EXPIRED, "earliest is 3");
-        expect_int(append(&f, 5, "e"), 6);
+        expect_int(fixture_land(&f, 5, "e"), 6);
     }
 }
 
@@ -488,7 +462,7 @@ TARN_TEST(used_id, one_is_not_put_again)
     others_append(&f, "x");
     others_append(&f, "y");
     others_expire(&f, 2);
-    expect_int(append(&f, 1, "a"), 3);
+    expect_int(fixture_land(&f, 1, "a"), 3);
     expect_str(fixture_files(&f, NONE, NULL), "a x y");
     folder_check(&f);
 }
@@ -505,14 +479,14 @@ static void late_put(struct tarn_test *t, bool settled, bool upon, bool look)
     if (upon)
         others_append(&f, "x");
     if (settled)
-        expect_true(fate_of(&f, 3).state != TARN_COMMIT_LANDED);
+        expect_true(fixture_fate(&f, 3).state != TARN_COMMIT_LANDED);
     f.env.foreign_check_ms = look ? 0 : HOUR_MS;
     folder_put(&f, "snapshot/snapshot-3", late);
     if (look || settled)
         expect_str(fixture_files(&f, NONE, NULL), upon ? "a x" : "a");
     if (!upon)
-        expect_int(append(&f, 4, "e"), 2);
-    expect_int(append(&f, 5, "g"), 3);
+        expect_int(fixture_land(&f, 4, "e"), 2);
+    expect_int(fixture_land(&f, 5, "g"), 3);
     expect_str(fixture_files(&f, NONE, NULL), upon ? "a g x" : "a e g");
     folder_check(&f);
 }
@@ -531,11 +505,11 @@ TARN_TEST(used_id, whose_ground_has_expired_stays)
         struct crowd c = {.f = &f};
         lose_the_put_of_3(&f, &c, true);
         if (settled)
-            expect_int(fate_of(&f, 3).append_snapshot_id, 3);
+            expect_int(fixture_fate(&f, 3).append_snapshot_id, 3);
         others_expire(&f, 3);
         expect_str(fixture_files(&f, NONE, NULL), "a b d");
-        expect_int(fate_of(&f, 3).append_snapshot_id, 3);
-        expect_int(append(&f, 4, "e"), 4);
+        expect_int(fixture_fate(&f, 3).append_snapshot_id, 3);
+        expect_int(fixture_land(&f, 4, "e"), 4);
         expect_str(fixture_files(&f, NONE, NULL), "a b d e");
         folder_check(&f);
     }
@@ -549,10 +523,10 @@ TARN_TEST(used_id, of_what_landed_and_was_rolled_back_is_free_again)
         int to = round % 2 + 1;
         bool look = round < 2;
         fixture_init(&f, t);
-        append(&f, 1, "a");
-        append(&f, 2, "b");
+        fixture_land(&f, 1, "a");
+        fixture_land(&f, 2, "b");
         rule(&f, "put_if_absent", "snapshot-3", TARN_FAULT_UNKNOWN, 0, 1);
-        expect_int(append(&f, 3, "c"), 3);
+        expect_int(fixture_land(&f, 3, "c"), 3);
         struct tarn_slice late = folder_get(&f, "snapshot/snapshot-3");
         f.env.foreign_check_ms = look ? 0 : HOUR_MS;
         others_roll_back(&f, to);
@@ -563,7 +537,7 @@ TARN_TEST(used_id, of_what_landed_and_was_rolled_back_is_free_again)
             expect_str(fixture_files(&f, NONE, NULL), to == 1 ? "a" : "a b");
             expect_false(folder_has(&f, "snapshot/snapshot-3"));
         }
-        expect_int(append(&f, 4, "e"), to + 1);
+        expect_int(fixture_land(&f, 4, "e"), to + 1);
         folder_check(&f);
     }
 }
@@ -574,9 +548,9 @@ TARN_TEST(used_id, above_a_gap_is_no_history)
     for (int hint = 0; hint < 2; hint++) {
         TARN_OWN(fixture_fini) struct fixture f;
         fixture_init(&f, t);
-        append(&f, 1, "a");
-        append(&f, 2, "b");
-        append(&f, 3, "c");
+        fixture_land(&f, 1, "a");
+        fixture_land(&f, 2, "b");
+        fixture_land(&f, 3, "c");
         struct tarn_slice late = folder_get(&f, "snapshot/snapshot-3");
         others_roll_back(&f, 2);
         expect_str(fixture_files(&f, NONE, NULL), "a b");
@@ -585,9 +559,9 @@ TARN_TEST(used_id, above_a_gap_is_no_history)
         if (hint)
             folder_put(&f, "snapshot/EARLIEST", tarn_slice_str("1"));
         expect_str(fixture_files(&f, NONE, NULL), "a");
-        expect_int(fate_of(&f, 1).state, TARN_COMMIT_LANDED);
+        expect_int(fixture_fate(&f, 1).state, TARN_COMMIT_LANDED);
         for (int i = 2; i <= 3; i++)
-            expect_int(fate_of(&f, i).state, TARN_COMMIT_ROLLED_BACK);
+            expect_int(fixture_fate(&f, i).state, TARN_COMMIT_ROLLED_BACK);
     }
 }
 
@@ -599,9 +573,9 @@ TARN_TEST(one_history, is_found_where_lists_lie)
         for (int hint = 0; hint < 2; hint++) {
             TARN_OWN(fixture_fini) struct fixture f;
             fixture_init(&f, t);
-            append(&f, 1, "a");
-            append(&f, 2, "b");
-            append(&f, 3, "c");
+            fixture_land(&f, 1, "a");
+            fixture_land(&f, 2, "b");
+            fixture_land(&f, 3, "c");
             others_append(&f, "x");
             others_append(&f, "y");
             others_expire(&f, 3);
@@ -610,10 +584,10 @@ TARN_TEST(one_history, is_found_where_lists_lie)
                 folder_remove(&f, "snapshot/LATEST");
             rule(&f, "list", "snapshot", lies[i], 0, 0);
             expect_str(fixture_files(&f, NONE, NULL), "a b c x y");
-            expect_int(append(&f, 4, "d"), 6);
+            expect_int(fixture_land(&f, 4, "d"), 6);
             fixture_restart(&f, hint == 1);
             expect_str(fixture_files(&f, NONE, NULL), "a b c d x y");
-            expect_int(append(&f, 5, "e"), 7);
+            expect_int(fixture_land(&f, 5, "e"), 7);
         }
 }
 
@@ -624,19 +598,19 @@ TARN_TEST(in_doubt, nothing_lands_twice)
 {
     TARN_OWN(fixture_fini) struct fixture f;
     fixture_init(&f, t);
-    append(&f, 1, "a");
-    append(&f, 2, "b");
-    append(&f, 3, "c");
+    fixture_land(&f, 1, "a");
+    fixture_land(&f, 2, "b");
+    fixture_land(&f, 3, "c");
     others_append(&f, "w");
     others_append(&f, "x");
     others_append(&f, "y");
     others_expire(&f, 6);
-    struct tarn_manifest_entry b = add(&f, "b");
+    struct tarn_manifest_entry b = fixture_file(&f, "b");
     int64_t id;
     expect_status(fixture_append(&f, "u", 2, &b, 1, &id), TARN_OUTCOME_UNKNOWN, "snapshot 2");
-    expect_int(fate_of(&f, 2).state, TARN_COMMIT_NOT_KNOWN);
-    expect_int(append(&f, 4, "d"), 7);
-    expect_int(fate_of(&f, 4).state, TARN_COMMIT_LANDED);
+    expect_int(fixture_fate(&f, 2).state, TARN_COMMIT_NOT_KNOWN);
+    expect_int(fixture_land(&f, 4, "d"), 7);
+    expect_int(fixture_fate(&f, 4).state, TARN_COMMIT_LANDED);
     expect_str(fixture_files(&f, NONE, NULL), "a b c d w x y");
 }
 
@@ -645,8 +619,8 @@ TARN_TEST(in_doubt, compact_part_is_not_told_to_be_missing)
 {
     TARN_OWN(fixture_fini) struct fixture f;
     fixture_init(&f, t);
-    append(&f, 1, "a");
-    struct tarn_manifest_entry b = add(&f, "b");
+    fixture_land(&f, 1, "a");
+    struct tarn_manifest_entry b = fixture_file(&f, "b");
     struct tarn_manifest_entry x[] = {fixture_entry(&f, TARN_ENTRY_DELETE, "a", 0, 0, 1, 10, 0),
                                       fixture_entry(&f, TARN_ENTRY_ADD, "x", 0, 5, 1, 10, 0)};
     struct tarn_commit commit = {.user = tarn_slice_str("u"),
@@ -658,10 +632,10 @@ TARN_TEST(in_doubt, compact_part_is_not_told_to_be_missing)
     expect_ok(tarn_table_commit(t->op, f.table, &commit, &result));
     expect_int(result.compact_snapshot_id, 3);
     others_expire(&f, 3);
-    expect_int(fate_of(&f, 2).compact_snapshot_id, 3);
+    expect_int(fixture_fate(&f, 2).compact_snapshot_id, 3);
     others_append(&f, "y");
     others_expire(&f, 4);
-    struct tarn_commit_fate fate = fate_of(&f, 2);
+    struct tarn_commit_fate fate = fixture_fate(&f, 2);
     expect_int(fate.state, TARN_COMMIT_NOT_KNOWN);
     expect_int(fate.append_snapshot_id, 2);
     expect_int(fate.compact_snapshot_id, 0);
@@ -673,13 +647,13 @@ TARN_TEST(in_doubt, is_told_before_an_older_roll_back)
 {
     TARN_OWN(fixture_fini) struct fixture f;
     fixture_init(&f, t);
-    append(&f, 1, "a");
-    append(&f, 2, "b");
+    fixture_land(&f, 1, "a");
+    fixture_land(&f, 2, "b");
     others_roll_back(&f, 1);
-    expect_int(fate_of(&f, 2).state, TARN_COMMIT_ROLLED_BACK);
-    append(&f, 2, "b");
+    expect_int(fixture_fate(&f, 2).state, TARN_COMMIT_ROLLED_BACK);
+    fixture_land(&f, 2, "b");
     others_append(&f, "x");
     others_append(&f, "y");
     others_expire(&f, 4);
-    expect_int(fate_of(&f, 2).state, TARN_COMMIT_NOT_KNOWN);
+    expect_int(fixture_fate(&f, 2).state, TARN_COMMIT_NOT_KNOWN);
 }

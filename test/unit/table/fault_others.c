@@ -426,3 +426,9 @@ void folder_check(struct fixture *f)
         last = s;
     }
 }
+
+int64_t others_append(struct fixture *f, const char *name)
+{
+    struct tarn_manifest_entry e = fixture_file(f, name);
+    return others_commit(f, "others", &e, 1);
+}

@@ -26,7 +26,9 @@ void pause_for(int64_t ms);
 /* A snapshot behind the newest in the folder, made by `user`: its id. Other ids may be missing. */
 int64_t others_commit(struct fixture *f, const char *user,
                       const struct tarn_manifest_entry *entries, size_t count);
-/* As above, but it becomes snapshot `id`, standing on what `base` names (its bytes). */
+/* The same of one file (fixture_file), by "others". */
+int64_t others_append(struct fixture *f, const char *name);
+/* As the first, but it becomes snapshot `id`, standing on what `base` names (its bytes). */
 void others_put(struct fixture *f, int64_t id, struct tarn_slice base, const char *user,
                 const struct tarn_manifest_entry *entries, size_t count);
 /* Truncates the history, newest first, hint first, as Paimon does; manifests that only those need go, too. */

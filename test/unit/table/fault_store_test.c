@@ -32,14 +32,6 @@ static void strike(struct fixture *f, const char *call, const char *key, int ski
     tarn_store_faulty_add(f->store, &rule);
 }
 
-static struct tarn_commit_fate fate_of(struct fixture *f, int64_t identifier)
-{
-    struct tarn_commit_fate fate;
-    expect_ok(tarn_table_find_commit(f->t->op, f->table, tarn_slice_str("u"), identifier, 0, NONE,
-                                     &fate));
-    return fate;
-}
-
 /* Sent three times more, whatever came of it the first time: one snapshot. */
 static void send_again(struct fixture *f, int64_t identifier)
 {
@@ -86,7 +78,7 @@ TARN_TEST(each_call, fails_once_in_each_way_and_the_commit_lands_once)
             enum tarn_reason reason = tarn_status_reason(s);
             tarn_status_free(s);
             tarn_store_faulty_clear(f.store);
-            struct tarn_commit_fate fate = fate_of(&f, n);
+            struct tarn_commit_fate fate = fixture_fate(&f, n);
             if (reason == TARN_NO_REASON)
                 expect_int(fate.state, TARN_COMMIT_LANDED);
             else if (reason != TARN_OUTCOME_UNKNOWN)
@@ -102,7 +94,7 @@ TARN_TEST(each_call, fails_once_in_each_way_and_the_commit_lands_once)
     expect_int(unknown, 0); /* one lost answer is no unknown outcome: it is read back */
     for (int drop = 0; drop < 2; drop++) {
         fixture_restart(&f, drop == 1);
-        expect_int(fate_of(&f, 3).state, TARN_COMMIT_LANDED);
+        expect_int(fixture_fate(&f, 3).state, TARN_COMMIT_LANDED);
         expect_str(fixture_files(&f, NONE, NULL), folder_files(&f, n));
     }
 }
@@ -160,7 +152,7 @@ TARN_TEST(late_put, arrives_before_the_next_life_asks)
     expect_true(tarn_store_faulty_late_count(f.store) > 0);
     fixture_restart(&f, false);
     tarn_store_faulty_land(f.store);
-    struct tarn_commit_fate fate = fate_of(&f, 2);
+    struct tarn_commit_fate fate = fixture_fate(&f, 2);
     expect_int(fate.state, TARN_COMMIT_LANDED);
     expect_int(fate.append_snapshot_id, 2);
     send_again(&f, 2);
@@ -176,9 +168,9 @@ TARN_TEST(late_put, that_the_next_life_calls_not_committed_never_arrives)
         expect_ok(append(&f, 1, &id));
         give_up(&f, 2, TARN_FAULT_LATE);
         fixture_restart(&f, drop == 1);
-        expect_int(fate_of(&f, 2).state, TARN_COMMIT_NOT_COMMITTED);
+        expect_int(fixture_fate(&f, 2).state, TARN_COMMIT_NOT_COMMITTED);
         tarn_store_faulty_land(f.store); /* the slot was filled by then */
-        expect_int(fate_of(&f, 2).state, TARN_COMMIT_NOT_COMMITTED);
+        expect_int(fixture_fate(&f, 2).state, TARN_COMMIT_NOT_COMMITTED);
         expect_str(fixture_files(&f, NONE, NULL), "f001");
         expect_ok(append(&f, 2, &id));
         expect_str(fixture_files(&f, NONE, NULL), "f001 f002");
@@ -215,7 +207,7 @@ TARN_TEST(unknown_outcome, keeps_what_it_names_and_is_settled_by_asking)
     expect_ok(tarn_store_list(f.inner, t->op, "db.db/t/manifest", true, &after, &after_count));
     expect_true(after_count > before_count);
     expect_false(folder_has(&f, "snapshot/snapshot-2"));
-    expect_int(fate_of(&f, 2).state, TARN_COMMIT_LANDED); /* the same bytes, put again (I4) */
+    expect_int(fixture_fate(&f, 2).state, TARN_COMMIT_LANDED); /* the same bytes, put again (I4) */
     expect_rows(&f, 2);
     send_again(&f, 2);
 }

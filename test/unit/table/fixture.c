@@ -136,6 +136,27 @@ struct tarn_status *fixture_append(struct fixture *f, const char *user, int64_t 
     return commit(f, &c, snapshot_id);
 }
 
+struct tarn_manifest_entry fixture_file(struct fixture *f, const char *name)
+{
+    return fixture_entry(f, TARN_ENTRY_ADD, name, 0, 0, 1, 10, 0);
+}
+
+int64_t fixture_land(struct fixture *f, int64_t identifier, const char *name)
+{
+    struct tarn_manifest_entry e = fixture_file(f, name);
+    int64_t id;
+    expect_ok(fixture_append(f, "u", identifier, &e, 1, &id));
+    return id;
+}
+
+struct tarn_commit_fate fixture_fate(struct fixture *f, int64_t identifier)
+{
+    struct tarn_commit_fate fate;
+    expect_ok(tarn_table_find_commit(f->t->op, f->table, tarn_slice_str("u"), identifier, 0,
+                                     TARN_SNAPSHOT_NONE, &fate));
+    return fate;
+}
+
 struct tarn_status *fixture_compact(struct fixture *f, const struct tarn_manifest_entry *entries,
                                     size_t count, int64_t *snapshot_id)
 {

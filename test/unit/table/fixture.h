@@ -35,6 +35,10 @@ struct tarn_manifest_entry fixture_entry(struct fixture *f, enum tarn_entry_kind
 struct tarn_status *fixture_append(struct fixture *f, const char *user, int64_t identifier,
                                    const struct tarn_manifest_entry *entries, size_t count,
                                    int64_t *snapshot_id);
+/* One file of ten rows, key 1 to 10, level 0 of bucket 0; landed by user "u": its snapshot; what became of that commit. */
+struct tarn_manifest_entry fixture_file(struct fixture *f, const char *name);
+int64_t fixture_land(struct fixture *f, int64_t identifier, const char *name);
+struct tarn_commit_fate fixture_fate(struct fixture *f, int64_t identifier);
 struct tarn_status *fixture_compact(struct fixture *f, const struct tarn_manifest_entry *entries,
                                     size_t count, int64_t *snapshot_id);
 /* Names of the files that a plan sees, sorted, "a b c". id: TARN_SNAPSHOT_NONE for the latest. */
