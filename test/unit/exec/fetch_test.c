@@ -302,9 +302,9 @@ TARN_TEST(fetch, a_large_answer_is_refused)
     expect_status(ask(t, &server, "GET", NULL, &body, &answer), TARN_TOO_LARGE, "1000 bytes");
     expect_int(answer.status, 200);
     expect_int(body.size, 0);
-    tarn_buf_drop(&large);
     tarn_buf_drop(&body);
     server_stop(&server);
+    tarn_buf_drop(&large);
 }
 
 TARN_TEST(fetch, endless_headers_are_refused)
@@ -319,9 +319,9 @@ TARN_TEST(fetch, endless_headers_are_refused)
     const char *answers[] = {tarn_buf_cstr(&large)};
     server_start(&server, &(struct tarn_fetch_options){0}, answers, 1);
     expect_status(ask(t, &server, "GET", NULL, &body, &answer), TARN_STORE_UNAVAILABLE, "headers");
-    tarn_buf_drop(&large);
     tarn_buf_drop(&body);
     server_stop(&server);
+    tarn_buf_drop(&large);
 }
 
 TARN_TEST(fetch, a_header_with_a_line_break_is_refused)
