@@ -331,8 +331,8 @@ static struct tarn_status *learn_all(struct tarn_op *op, struct tarn_table *tabl
 
 static struct tarn_status *learn(struct tarn_op *op, struct tarn_table *table)
 {
-    bool news;
-    int64_t latest;
+    bool news = false;
+    int64_t latest = 0;
     struct tarn_status *s = learn_all(op, table, &news, &latest);
     if (s !=
         TARN_OK) { /* index and view may stand anywhere by now: the next use looks at everything anew */
