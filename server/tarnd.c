@@ -471,6 +471,7 @@ static void fill_service(struct daemon *d)
     s->access = d->access;
     s->exec = d->exec;
     s->store = d->store;
+    s->state = d->state;
     s->answers = tarn_answers_new();
     s->intents = tarn_intents_new(s);
     s->warehouse_name = tarn_conf_text(d->conf, TARN_CONF_warehouse_name);

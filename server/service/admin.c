@@ -49,7 +49,6 @@ static struct tarn_status *sum_up_jobs(struct tarn_op *op, struct tarn_service *
     struct tarn_job_info *jobs;
     size_t count;
     TARN_TRY(tarn_maintain_jobs(op, service->maintain, NULL, true, &jobs, &count));
-    out->problems = tarn_arena_calloc(op->arena, PROBLEMS_MAX, sizeof *out->problems);
     for (size_t i = 0; i < count; i++) {
         out->tasks_queued += strcmp(jobs[i].state, "queued") == 0;
         out->tasks_leased += strcmp(jobs[i].state, "leased") == 0;
@@ -62,6 +61,17 @@ static struct tarn_status *sum_up_jobs(struct tarn_op *op, struct tarn_service *
                                   jobs[i].failure == NULL ? "" : jobs[i].failure)};
     }
     return TARN_OK;
+}
+
+static void look_at_state(struct tarn_op *op, struct tarn_service *service,
+                          struct tarn_server_status *out)
+{
+    TARN_OWN(tarn_status_drop)
+    struct tarn_status *problem =
+        service->state == NULL ? TARN_OK : tarn_state_problem(service->state);
+    if (problem != TARN_OK)
+        out->problems[out->problem_count++] = (struct tarn_problem){
+            "", tarn_arena_printf(op->arena, "the state: %s", tarn_status_message(problem))};
 }
 
 struct tarn_status *tarn_service_status(struct tarn_op *op, struct tarn_service *service,
@@ -82,6 +92,8 @@ struct tarn_status *tarn_service_status(struct tarn_op *op, struct tarn_service 
         .worker_restarts = supervisor == NULL ? 0 : tarn_supervisor_restarts(supervisor),
     };
     TARN_TRY(count_tables(op, service, out));
+    out->problems = tarn_arena_calloc(op->arena, PROBLEMS_MAX, sizeof *out->problems);
+    look_at_state(op, service, out);
     TARN_TRY(sum_up_jobs(op, service, out));
     return tarn_maintain_workers(op, service->maintain, &out->workers, &out->worker_count);
 }

@@ -19,11 +19,13 @@
 static void set_patience(struct tarn_state *state, const char *files)
 {
     const char *name = "level0_file_num_compaction_trigger";
-    for (int i = 0; i < TARN_FAMILY_COUNT; i++) {
+    tarn_state__enter(state);
+    for (int i = 0; state->db != NULL && i < TARN_FAMILY_COUNT; i++) {
         char *error = NULL;
         rocksdb_set_options_cf(state->db, state->families[i], 1, &name, &files, &error);
         rocksdb_free(error); /* then it only takes longer */
     }
+    tarn_state__leave(state);
 }
 
 void tarn_state_load_begin(struct tarn_state *state)
@@ -103,13 +105,17 @@ struct tarn_status *tarn_state_loader_finish(struct tarn_state_loader *l)
     TARN_TRY(end_file(l));
     if (l->count == 0)
         return TARN_OK;
+    TARN_TRY(tarn_state__enter_to_write(l->state));
     rocksdb_ingestexternalfileoptions_t *options = rocksdb_ingestexternalfileoptions_create();
     rocksdb_ingestexternalfileoptions_set_move_files(options, 1);
     rocksdb_ingest_external_file_cf(l->state->db, l->state->families[l->family],
                                     (const char *const *)l->paths, l->count, options, &error);
     rocksdb_ingestexternalfileoptions_destroy(options);
-    TARN_TRY(tarn_state__error(l->state, error, "load into"));
-    return tarn_state__mark(l->state); /* no log has it */
+    struct tarn_status *s = tarn_state__written(l->state, error, "load into");
+    if (s == TARN_OK)
+        s = tarn_state__mark(l->state); /* no log has it */
+    tarn_state__leave(l->state);
+    return s;
 }
 
 void tarn_state_loader_free(struct tarn_state_loader *l)

@@ -27,6 +27,9 @@
 #define BLOCK_SIZE ((size_t)8 << 10)
 #define FILTER_BITS 10.0 /* a key: 1 % of the looks for what isn't there read a block */
 
+#define INFO_LOG_NONE 5 /* above "fatal" */
+#define NEVER_SO_MUCH ((size_t)1 << 62)
+
 #define REMOVALS_WINDOW 1024 /* of so many keys in a row … */
 #define REMOVALS_TRIGGER 512 /* … so many are removed */
 
@@ -50,21 +53,22 @@ static void set_table_options(rocksdb_options_t *options)
     rocksdb_cache_destroy(cache); /* our reference; the table factory has its own */
 }
 
-/* The C API has no call for it. A log that another follows was synced, and its size then noted: shorter, it is damaged. */
-static rocksdb_options_t *note_logs(rocksdb_options_t *consumed)
+/* The C API has no calls for these. A log that another follows was synced, and its size then noted: shorter, it is damaged.
+ * And no room is taken before there is something to write into it. */
+static rocksdb_options_t *new_options(void)
 {
     char *error = NULL;
-    rocksdb_options_t *options = rocksdb_options_create();
-    rocksdb_get_options_from_string(consumed, "track_and_verify_wals_in_manifest=true", options,
-                                    &error);
+    rocksdb_options_t *base = rocksdb_options_create(), *options = rocksdb_options_create();
+    rocksdb_get_options_from_string(
+        base, "track_and_verify_wals_in_manifest=true;allow_fallocate=false", options, &error);
     tarn_assert(error == NULL);
-    rocksdb_options_destroy(consumed);
+    rocksdb_options_destroy(base);
     return options;
 }
 
 rocksdb_options_t *tarn_state__options(void)
 {
-    rocksdb_options_t *options = note_logs(rocksdb_options_create());
+    rocksdb_options_t *options = new_options();
     set_table_options(options);
     rocksdb_options_set_create_if_missing(options, 1);
     rocksdb_options_set_create_missing_column_families(options, 1);
@@ -82,13 +86,26 @@ rocksdb_options_t *tarn_state__options(void)
     /* What is removed often lies in a row, which a walk would have to step over: such a file is rewritten soon. */
     rocksdb_options_add_compact_on_deletion_collector_factory(options, REMOVALS_WINDOW,
                                                               REMOVALS_TRIGGER);
-    rocksdb_options_set_info_log_level(options, 2); /* warnings */
-    rocksdb_options_set_max_log_file_size(options, (size_t)1 << 20);
-    rocksdb_options_set_keep_log_file_num(options, 3);
+    /* Nothing is said in its file LOG: errors come back from calls, and where that file couldn't be written, the next
+     * line would end the process by an assertion. */
+    rocksdb_options_set_info_log_level(options, INFO_LOG_NONE);
+    rocksdb_options_set_max_log_file_size(options,
+                                          0); /* else what is said at start is said nevertheless */
+    rocksdb_options_set_keep_log_file_num(options, 1);
     rocksdb_options_set_skip_stats_update_on_db_open(options, 1); /* a file read each, at open */
     rocksdb_options_set_stats_dump_period_sec(options, 0);
     rocksdb_options_set_stats_persist_period_sec(options, 0);
     rocksdb_options_set_max_manifest_file_size(options, (size_t)16 << 20);
+    return options;
+}
+
+/* RocksDB's own family has no keys, so its write buffer's size is only one thing: as much must be free before RocksDB
+ * goes on by itself after a full disk. It must not: where nothing was buffered it would go on with the log that it
+ * couldn't write, which ends the process by an assertion. door.c opens it again instead. */
+static rocksdb_options_t *unnamed_options(void)
+{
+    rocksdb_options_t *options = tarn_state__options();
+    rocksdb_options_set_write_buffer_size(options, NEVER_SO_MUCH);
     return options;
 }
 
@@ -211,11 +228,11 @@ static struct tarn_status *check_families(const struct tarn_state *state)
     return status;
 }
 
-static struct tarn_status *open_database(struct tarn_state *state)
+struct tarn_status *tarn_state__open_database(struct tarn_state *state)
 {
     char *error = NULL;
     const char *names[TARN_FAMILY_COUNT + 1] = {"default"};
-    const rocksdb_options_t *options[TARN_FAMILY_COUNT + 1] = {state->options};
+    const rocksdb_options_t *options[TARN_FAMILY_COUNT + 1] = {state->unnamed_options};
     rocksdb_column_family_handle_t *handles[TARN_FAMILY_COUNT + 1] = {NULL};
     for (int i = 0; i < TARN_FAMILY_COUNT; i++) {
         names[i + 1] = family_names[i];
@@ -227,6 +244,21 @@ static struct tarn_status *open_database(struct tarn_state *state)
     state->unnamed = handles[0];
     memcpy(state->families, handles + 1, sizeof state->families);
     return TARN_OK;
+}
+
+void tarn_state__close_database(struct tarn_state *state)
+{
+    for (int i = 0; i < TARN_FAMILY_COUNT; i++) {
+        if (state->families[i] != NULL)
+            rocksdb_column_family_handle_destroy(state->families[i]);
+        state->families[i] = NULL;
+    }
+    if (state->unnamed != NULL)
+        rocksdb_column_family_handle_destroy(state->unnamed);
+    state->unnamed = NULL;
+    if (state->db != NULL)
+        rocksdb_close(state->db);
+    state->db = NULL;
 }
 
 static struct tarn_status *is_empty(struct tarn_state *state, bool *empty)
@@ -289,8 +321,11 @@ static struct tarn_state *state_new(const char *folder)
     struct tarn_state *state = tarn_calloc(1, sizeof *state);
     state->folder = tarn_strdup(folder);
     state->holder = -1;
+    pthread_rwlock_init(&state->door, NULL);
     pthread_mutex_init(&state->marking, NULL);
+    pthread_mutex_init(&state->stopping, NULL);
     state->options = tarn_state__options();
+    state->unnamed_options = unnamed_options();
     state->read = rocksdb_readoptions_create();
     state->write = rocksdb_writeoptions_create();
     state->write_synced = rocksdb_writeoptions_create();
@@ -309,7 +344,7 @@ struct tarn_status *tarn_state_open(const char *folder, bool *fresh, struct tarn
     TARN_TRY(tarn_state__check_intact(folder));
     if (exists)
         TARN_TRY(check_families(state));
-    TARN_TRY(open_database(state));
+    TARN_TRY(tarn_state__open_database(state));
     TARN_TRY(check_format(state, &made));
     TARN_TRY(tarn_state__mark(state));
     *fresh = made;
@@ -322,21 +357,18 @@ void tarn_state_close(struct tarn_state *state)
     if (state == NULL)
         return;
     tarn_assert(atomic_load(&state->iterator_count) == 0); /* they would read freed memory */
-    for (int i = 0; i < TARN_FAMILY_COUNT; i++) {
-        if (state->families[i] != NULL)
-            rocksdb_column_family_handle_destroy(state->families[i]);
-    }
-    if (state->unnamed != NULL)
-        rocksdb_column_family_handle_destroy(state->unnamed);
-    if (state->db != NULL)
-        rocksdb_close(state->db);
+    tarn_state__close_database(state);
     rocksdb_writeoptions_destroy(state->write_synced);
     rocksdb_writeoptions_destroy(state->write);
     rocksdb_readoptions_destroy(state->read);
+    rocksdb_options_destroy(state->unnamed_options);
     rocksdb_options_destroy(state->options);
     if (state->holder >= 0)
         close(state->holder);
+    tarn_status_free(state->stopped_by);
+    pthread_mutex_destroy(&state->stopping);
     pthread_mutex_destroy(&state->marking);
+    pthread_rwlock_destroy(&state->door);
     free(state->folder);
     free(state);
 }

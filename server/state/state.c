@@ -5,11 +5,12 @@
 
 struct tarn_state_batch {
     rocksdb_writebatch_t *writes;
+    bool lacks_some; /* of what was put into it while the state was closed */
 };
 
 struct tarn_state_view {
-    struct tarn_state *state; /* borrowed, as below */
-    const rocksdb_snapshot_t *snapshot;
+    struct tarn_state *state;           /* borrowed, as below */
+    const rocksdb_snapshot_t *snapshot; /* NULL: the state was closed */
 };
 
 #define READ_AHEAD_SIZE ((size_t)1 << 20)
@@ -17,7 +18,7 @@ struct tarn_state_view {
 
 struct tarn_state_iterator {
     struct tarn_state *state; /* borrowed: it outlives its iterators */
-    rocksdb_iterator_t *it;
+    rocksdb_iterator_t *it;   /* NULL: the state was closed */
     rocksdb_readoptions_t *read;
     struct tarn_buf lower; /* RocksDB keeps pointers to the bounds */
     struct tarn_buf upper;
@@ -44,16 +45,22 @@ struct tarn_status *tarn_state_get(struct tarn_state *state, enum tarn_family fa
     tarn_assert_may_wait();
     read_count++;
     *found = false;
-    rocksdb_pinnableslice_t *value = rocksdb_get_pinned_cf(
-        state->db, state->read, state->families[family], chars(key), key.size, &error);
-    TARN_TRY(tarn_state__error(state, error, "read"));
-    if (value == NULL)
-        return TARN_OK;
-    const char *data = rocksdb_pinnableslice_value(value, &size);
-    tarn_buf_add(out, data, size);
-    *found = true;
-    rocksdb_pinnableslice_destroy(value);
-    return TARN_OK;
+    tarn_state__enter(state);
+    struct tarn_status *s = TARN_OK;
+    rocksdb_pinnableslice_t *value = NULL;
+    if (state->db == NULL)
+        s = tarn_state__closed(state);
+    else
+        value = rocksdb_get_pinned_cf(state->db, state->read, state->families[family], chars(key),
+                                      key.size, &error);
+    if (value != NULL) {
+        const char *data = rocksdb_pinnableslice_value(value, &size);
+        tarn_buf_add(out, data, size);
+        *found = true;
+        rocksdb_pinnableslice_destroy(value);
+    }
+    tarn_state__leave(state);
+    return s != TARN_OK ? s : tarn_state__error(state, error, "read");
 }
 
 /* ---- batches ---- */
@@ -82,14 +89,24 @@ void tarn_state_batch_drop(struct tarn_state_batch **batch)
 void tarn_state_batch_put(struct tarn_state_batch *batch, struct tarn_state *state,
                           enum tarn_family family, struct tarn_slice key, struct tarn_slice value)
 {
-    rocksdb_writebatch_put_cf(batch->writes, state->families[family], chars(key), key.size,
-                              chars(value), value.size);
+    tarn_state__enter(state);
+    if (state->db == NULL)
+        batch->lacks_some = true;
+    else
+        rocksdb_writebatch_put_cf(batch->writes, state->families[family], chars(key), key.size,
+                                  chars(value), value.size);
+    tarn_state__leave(state);
 }
 
 void tarn_state_batch_remove(struct tarn_state_batch *batch, struct tarn_state *state,
                              enum tarn_family family, struct tarn_slice key)
 {
-    rocksdb_writebatch_delete_cf(batch->writes, state->families[family], chars(key), key.size);
+    tarn_state__enter(state);
+    if (state->db == NULL)
+        batch->lacks_some = true;
+    else
+        rocksdb_writebatch_delete_cf(batch->writes, state->families[family], chars(key), key.size);
+    tarn_state__leave(state);
 }
 
 void tarn_state_batch_remove_range(struct tarn_state_batch *batch, struct tarn_state *state,
@@ -98,8 +115,13 @@ void tarn_state_batch_remove_range(struct tarn_state_batch *batch, struct tarn_s
 {
     if (tarn_slice_compare(from, to) >= 0) /* an empty range; RocksDB would refuse the batch */
         return;
-    rocksdb_writebatch_delete_range_cf(batch->writes, state->families[family], chars(from),
-                                       from.size, chars(to), to.size);
+    tarn_state__enter(state);
+    if (state->db == NULL)
+        batch->lacks_some = true;
+    else
+        rocksdb_writebatch_delete_range_cf(batch->writes, state->families[family], chars(from),
+                                           from.size, chars(to), to.size);
+    tarn_state__leave(state);
 }
 
 struct tarn_status *tarn_state_write(struct tarn_state *state, struct tarn_state_batch *batch,
@@ -108,11 +130,16 @@ struct tarn_status *tarn_state_write(struct tarn_state *state, struct tarn_state
     char *error = NULL;
     tarn_assert_may_wait();
     size_t size = 0;
+    if (batch->lacks_some)
+        return tarn_state__closed(state);
+    TARN_TRY(tarn_state__enter_to_write(state));
     rocksdb_write(state->db, synced ? state->write_synced : state->write, batch->writes, &error);
-    TARN_TRY(tarn_state__error(state, error, "write"));
+    struct tarn_status *s = tarn_state__written(state, error, "write");
     rocksdb_writebatch_data(batch->writes, &size);
-    tarn_state__mark_sometimes(state, size);
-    return TARN_OK;
+    if (s == TARN_OK)
+        tarn_state__mark_sometimes(state, size);
+    tarn_state__leave(state);
+    return s;
 }
 
 /* ---- iterators ---- */
@@ -152,10 +179,14 @@ struct tarn_state_iterator *tarn_state_iterator_open(struct tarn_state *state,
         rocksdb_readoptions_set_readahead_size(it->read, READ_AHEAD_SIZE);
         rocksdb_readoptions_set_fill_cache(it->read, 0);
     }
-    it->it = rocksdb_create_iterator_cf(state->db, it->read, state->families[family]);
-    rocksdb_iter_seek_to_first(it->it);
     it->on_next = true;
+    tarn_state__enter(state);
     atomic_fetch_add(&state->iterator_count, 1);
+    if (state->db != NULL) {
+        it->it = rocksdb_create_iterator_cf(state->db, it->read, state->families[family]);
+        rocksdb_iter_seek_to_first(it->it);
+    }
+    tarn_state__leave(state);
     return it;
 }
 
@@ -175,7 +206,10 @@ struct tarn_state_view *tarn_state_view_new(struct tarn_state *state)
 {
     struct tarn_state_view *view = tarn_calloc(1, sizeof *view);
     view->state = state;
-    view->snapshot = rocksdb_create_snapshot(state->db);
+    tarn_state__enter(state);
+    atomic_fetch_add(&state->iterator_count, 1);
+    view->snapshot = state->db == NULL ? NULL : rocksdb_create_snapshot(state->db);
+    tarn_state__leave(state);
     return view;
 }
 
@@ -183,7 +217,9 @@ void tarn_state_view_free(struct tarn_state_view *view)
 {
     if (view == NULL)
         return;
-    rocksdb_release_snapshot(view->state->db, view->snapshot);
+    if (view->snapshot != NULL)
+        rocksdb_release_snapshot(view->state->db, view->snapshot);
+    atomic_fetch_sub(&view->state->iterator_count, 1);
     free(view);
 }
 
@@ -193,9 +229,15 @@ void tarn_state_view_drop(struct tarn_state_view **view)
     *view = NULL;
 }
 
+static bool valid(const struct tarn_state_iterator *it)
+{
+    return it->it != NULL && rocksdb_iter_valid(it->it);
+}
+
 void tarn_state_iterator_seek(struct tarn_state_iterator *it, struct tarn_slice key)
 {
-    rocksdb_iter_seek(it->it, chars(key), key.size); /* before the prefix: its first key */
+    if (it->it != NULL)
+        rocksdb_iter_seek(it->it, chars(key), key.size); /* before the prefix: its first key */
     it->on_next = true;
 }
 
@@ -204,10 +246,10 @@ bool tarn_state_iterator_next(struct tarn_state_iterator *it, struct tarn_slice 
 {
     size_t size = 0;
     read_count++;
-    if (!it->on_next && rocksdb_iter_valid(it->it))
+    if (!it->on_next && valid(it))
         rocksdb_iter_next(it->it);
     it->on_next = false;
-    if (!rocksdb_iter_valid(it->it))
+    if (!valid(it))
         return false;
     const char *data = rocksdb_iter_key(it->it, &size);
     *key = tarn_slice_of(data, size);
@@ -226,22 +268,24 @@ static struct tarn_slice key_of(const struct tarn_state_iterator *it)
 bool tarn_state_iterator_find(struct tarn_state_iterator *it, struct tarn_slice key,
                               struct tarn_slice *value)
 {
-    int order = rocksdb_iter_valid(it->it) ? tarn_slice_compare(key_of(it), key) : 1;
+    int order = valid(it) ? tarn_slice_compare(key_of(it), key) : 1;
     for (int steps = 0; order < 0 && steps < STEPS_MAX; steps++) {
         read_count++;
         rocksdb_iter_next(it->it);
-        order = rocksdb_iter_valid(it->it) ? tarn_slice_compare(key_of(it), key) : -1;
+        order = valid(it) ? tarn_slice_compare(key_of(it), key) : -1;
         if (order > 0) { /* between two neighbours */
             it->on_next = true;
             return false;
         }
-        if (!rocksdb_iter_valid(it->it))
+        if (!valid(it))
             break;
     }
+    if (it->it == NULL)
+        return false;
     if (order != 0) {
         read_count++;
         rocksdb_iter_seek(it->it, chars(key), key.size);
-        if (!rocksdb_iter_valid(it->it) || tarn_slice_compare(key_of(it), key) != 0) {
+        if (!valid(it) || tarn_slice_compare(key_of(it), key) != 0) {
             it->on_next = true;
             return false;
         }
@@ -257,6 +301,8 @@ bool tarn_state_iterator_find(struct tarn_state_iterator *it, struct tarn_slice 
 struct tarn_status *tarn_state_iterator_error(struct tarn_state_iterator *it)
 {
     char *error = NULL;
+    if (it->it == NULL)
+        return tarn_state__closed(it->state);
     rocksdb_iter_get_error(it->it, &error);
     return tarn_state__error(it->state, error, "read");
 }
@@ -265,7 +311,8 @@ void tarn_state_iterator_free(struct tarn_state_iterator *it)
 {
     if (it == NULL)
         return;
-    rocksdb_iter_destroy(it->it);
+    if (it->it != NULL)
+        rocksdb_iter_destroy(it->it);
     rocksdb_readoptions_destroy(it->read);
     tarn_buf_drop(&it->lower);
     tarn_buf_drop(&it->upper);

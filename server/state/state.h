@@ -29,7 +29,12 @@ enum tarn_family {
  * everything has to be rebuilt. */
 TARN_MUST struct tarn_status *tarn_state_open(const char *folder, bool *fresh,
                                               struct tarn_state **out);
-void tarn_state_close(struct tarn_state *state); /* iterators are freed before; NULL is fine */
+void tarn_state_close(
+    struct tarn_state *state); /* iterators and views are freed before; NULL is fine */
+/* A write that fails is the last one: others are refused with its reason. Of a full disk the state comes back by itself,
+ * with the first write that finds room and no iterator or view open; else with the next open. Reads go on meanwhile.
+ * What such a state has to say, owned; NULL: nothing, it takes writes. */
+TARN_MUST struct tarn_status *tarn_state_problem(struct tarn_state *state);
 
 /* Appends the value to *out. */
 TARN_MUST struct tarn_status *tarn_state_get(struct tarn_state *state, enum tarn_family family,

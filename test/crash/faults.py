@@ -145,14 +145,21 @@ def full_state():
             else:
                 check("\n" not in got.error, f"not one line: {got.error}")
         check(d.process.poll() is None, f"the daemon died: {d.said()[-500:]}")
+        check("state.stopped" in d.said(), f"no word of it in the log: {d.said()[-500:]}")
+        problems = [p["problem"] for p in d.json("status")["problems"]]
+        check(any("no write is taken until there is room" in p for p in problems), f"no word of it in tarn status: {problems}")
         os.unlink(filler)
+        wait_until("it goes on", lambda: load(d, 9, ok=None).returncode == 0 and d.json("status")["problems"] == [], 10)
+        check("state.goes_on" in d.said(), d.said()[-500:])
+        landed.add(9)
+        check(landed <= set(rows(d)), f"acknowledged and lost, without a restart: {landed - set(rows(d))}")
         d.kill9()
         d.start()
         got = set(rows(d))
         check(landed <= got, f"acknowledged and lost: {landed - got}")
         for i in range(3, 9):
-            load(d, i)
-        equal(rows(d), list(range(9)), "rows when there was room again")
+            load(d, i, user="later")
+        equal(rows(d), list(range(10)), "rows when there was room again")
         identities_once(d)
         d.stop()
     finally:

@@ -10,7 +10,6 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -360,27 +359,6 @@ TARN_TEST(state, a_bad_place_is_named)
     tarn_test_write_file(path, S("x"));
     expect_refused(tarn_arena_printf(t->arena, "%s/state", path), TARN_OBJECT_NOT_FOUND, path);
     expect_refused(tarn_arena_printf(t->arena, "%s-no/state", path), TARN_OBJECT_NOT_FOUND, path);
-}
-
-TARN_TEST(state, a_full_disk_is_disk_full)
-{
-    const char *folder = tarn_test_dir(t);
-    bool fresh;
-    struct tarn_state *state = NULL;
-    if (geteuid() != 0 || mount("none", folder, "tmpfs", 0, "size=4m") != 0)
-        tarn_test_skip(t, "a small disk can't be mounted here");
-    struct tarn_status *opened = tarn_state_open(folder, &fresh, &state), *full = TARN_OK;
-    for (int i = 0; opened == TARN_OK && i < 100 && full == TARN_OK; i++) {
-        TARN_OWN(tarn_state_batch_drop) struct tarn_state_batch *batch = tarn_state_batch_new();
-        tarn_state_batch_put(batch, state, TARN_FAMILY_LIVE,
-                             tarn_slice_str(tarn_arena_printf(t->arena, "%d", i)),
-                             tarn_test_random_bytes(t, 100000));
-        full = tarn_state_write(state, batch, true);
-    }
-    tarn_state_close(state);
-    umount2(folder, MNT_DETACH);
-    expect_ok(opened);
-    expect_status(full, TARN_DISK_FULL, folder);
 }
 
 /* ---- what it costs ---- */
