@@ -148,7 +148,7 @@ TARN_TEST(commit, adopts_a_foreign_snapshot_and_goes_on_top_of_it)
     expect_int(id, 3);
     expect_str(fixture_files(&f, NONE, NULL), "a b x");
     expect_str(fixture_files(&f, 2, NULL), "a x");
-    f.env.foreign_check_ms = 0;
+    fixture_look_every(&f, 0);
     struct tarn_manifest_entry y = add(&f, "y", 0, 1, 3);
     expect_int(fixture_foreign(&f, "stranger", &y, 1), 4);
     expect_str(fixture_files(&f, NONE, NULL), "a b x y"); /* a read meets it, too */

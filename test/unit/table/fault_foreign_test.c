@@ -32,7 +32,7 @@ TARN_TEST(roll_back, that_nobody_told_us_of_is_met_by_the_next_commit)
     fixture_land(&f, 1, "a");
     fixture_land(&f, 2, "b");
     fixture_land(&f, 3, "c");
-    f.env.foreign_check_ms = 3600000; /* nobody looks */
+    fixture_look_every(&f, 3600000); /* nobody looks */
     others_roll_back(&f, 1);
     expect_int(fixture_land(&f, 4, "d"), 2);
     expect_int(fixture_fate(&f, 2).state, TARN_COMMIT_ROLLED_BACK);
@@ -47,7 +47,7 @@ TARN_TEST(roll_back, filled_up_again_by_others_is_met_by_the_next_commit)
     fixture_land(&f, 1, "a");
     fixture_land(&f, 2, "b");
     fixture_land(&f, 3, "c");
-    f.env.foreign_check_ms = 3600000;
+    fixture_look_every(&f, 3600000);
     others_roll_back(&f, 1);
     others_append(&f, "x");
     expect_int(others_append(&f, "y"), 3); /* the same newest id, another snapshot */
@@ -130,10 +130,10 @@ static void pause_in_put(struct tarn_test *t, void (*act)(void *), bool afterwar
                        .act = act,
                        .arg = &f};
     moment_init(&f, &m);
-    f.env.foreign_check_ms = 3600000;
+    fixture_look_every(&f, 3600000);
     expect_int(fixture_land(&f, 3, "d"), id);
     expect_int(m.happened, 1);
-    f.env.foreign_check_ms = 0;
+    fixture_look_every(&f, 0);
     same_everywhere(&f, files);
     tarn_clock_fake(-1);
 }
@@ -468,7 +468,7 @@ TARN_TEST(schema, of_others_is_met_by_reads_and_commits)
     fixture_init(&f, t);
     fixture_land(&f, 1, "a");
     expect_column(&f, NULL);
-    f.env.foreign_check_ms = 3600000; /* nobody looks */
+    fixture_look_every(&f, 3600000); /* nobody looks */
     struct tarn_manifest_entry e = fixture_file(&f, "b");
     e.file.schema_id = 1;
     int64_t id;
@@ -476,7 +476,7 @@ TARN_TEST(schema, of_others_is_met_by_reads_and_commits)
     others_put_schema(&f, 1, "w");
     expect_ok(fixture_append(&f, "u", 2, &e, 1, &id)); /* what it was written under is looked for */
     expect_column(&f, "w");
-    f.env.foreign_check_ms = 0;
+    fixture_look_every(&f, 0);
     others_put_schema(&f, 2, "w2");
     expect_column(&f, "w2");
     struct tarn_snapshot s;
@@ -494,7 +494,7 @@ TARN_TEST(schema, that_others_made_first_is_a_conflict)
     expect_ok(tarn_table_look(t->op, f.table, &view));
     next = view->schema;
     next.id = 1;
-    f.env.foreign_check_ms = 3600000;
+    fixture_look_every(&f, 3600000);
     others_put_schema(&f, 1, "w");
     struct tarn_slice theirs = folder_get(&f, "schema/schema-1");
     expect_status(tarn_table_put_schema(t->op, f.table, &next), TARN_SCHEMA_CONFLICT, "schema 1");

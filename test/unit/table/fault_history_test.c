@@ -102,7 +102,7 @@ TARN_TEST(one_history, is_planned_where_a_snapshot_was_replaced_since_the_look)
     fixture_land(&f, 2, "b");
     fixture_land(&f, 3, "c");
     fixture_land(&f, 4, "d");
-    f.env.foreign_check_ms = HOUR_MS;
+    fixture_look_every(&f, HOUR_MS);
     back_to_2_and_another(&f);
     expect_str(fixture_files(&f, 3, NULL), "a b y");
     struct tarn_plan p;
@@ -116,7 +116,7 @@ TARN_TEST(one_history, that_was_rolled_back_since_the_look_has_not_expired)
     fixture_init(&f, t);
     fixture_land(&f, 1, "a");
     fixture_land(&f, 2, "b");
-    f.env.foreign_check_ms = HOUR_MS;
+    fixture_look_every(&f, HOUR_MS);
     others_roll_back(&f, 1);
     struct tarn_plan p;
     expect_status(plan(&f, 2, &p), TARN_SNAPSHOT_NOT_FOUND, "latest is 1");
@@ -135,7 +135,7 @@ TARN_TEST(cut_off, rebuild_leaves_no_plan_that_is_empty)
             fixture_land(&f, i, tarn_arena_printf(t->arena, "f%d", i));
         expect_str(fixture_files(&f, NONE, NULL), "f1 f2 f3 f4");
         others_roll_back(&f, 3);
-        f.env.foreign_check_ms = HOUR_MS;
+        fixture_look_every(&f, HOUR_MS);
         rule(&f, "get", "manifest-", TARN_FAULT_FAIL_BEFORE, skip, 0);
         struct tarn_commit_fate fate;
         struct tarn_plan p;
@@ -458,7 +458,7 @@ TARN_TEST(used_id, one_is_not_put_again)
 {
     TARN_OWN(fixture_fini) struct fixture f;
     fixture_init(&f, t);
-    f.env.foreign_check_ms = HOUR_MS;
+    fixture_look_every(&f, HOUR_MS);
     others_append(&f, "x");
     others_append(&f, "y");
     others_expire(&f, 2);
@@ -480,7 +480,7 @@ static void late_put(struct tarn_test *t, bool settled, bool upon, bool look)
         others_append(&f, "x");
     if (settled)
         expect_true(fixture_fate(&f, 3).state != TARN_COMMIT_LANDED);
-    f.env.foreign_check_ms = look ? 0 : HOUR_MS;
+    fixture_look_every(&f, look ? 0 : HOUR_MS);
     folder_put(&f, "snapshot/snapshot-3", late);
     if (look || settled)
         expect_str(fixture_files(&f, NONE, NULL), upon ? "a x" : "a");
@@ -528,7 +528,7 @@ TARN_TEST(used_id, of_what_landed_and_was_rolled_back_is_free_again)
         rule(&f, "put_if_absent", "snapshot-3", TARN_FAULT_UNKNOWN, 0, 1);
         expect_int(fixture_land(&f, 3, "c"), 3);
         struct tarn_slice late = folder_get(&f, "snapshot/snapshot-3");
-        f.env.foreign_check_ms = look ? 0 : HOUR_MS;
+        fixture_look_every(&f, look ? 0 : HOUR_MS);
         others_roll_back(&f, to);
         if (look)
             expect_str(fixture_files(&f, NONE, NULL), to == 1 ? "a" : "a b");

@@ -1,5 +1,7 @@
 #include "fault_others.h"
 
+#include "table/internal.h"
+
 #include <stdlib.h>
 
 #define FOLDER "db.db/t"
@@ -111,12 +113,19 @@ static const struct tarn_store_ops hook_ops = {
     .close = hook_close,
 };
 
+static void take_store(void *arg)
+{
+    struct fixture *f = arg;
+    f->env.store = f->store;
+}
+
 void moment_init(struct fixture *f, struct moment *m)
 {
     struct hook *h = tarn_calloc(1, sizeof *h);
     h->below = f->store; /* its reference goes over */
     h->moment = m;
-    f->store = f->env.store = tarn_store_new(&hook_ops, h);
+    f->store = tarn_store_new(&hook_ops, h);
+    tarn_mailbox_call(f->table->mailbox, take_store, f); /* where it is read */
 }
 
 /* --- time --- */

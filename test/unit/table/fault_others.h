@@ -8,11 +8,11 @@
 struct moment {
     const char *call;     /* "put_if_absent", "get", "stat", "put_many", "list", "remove" */
     const char *key_part; /* in the key */
-    int skip;             /* lets so many such calls through first */
+    atomic_int skip;      /* lets so many such calls through first */
     bool afterwards;
     void (*act)(void *arg);
     void *arg;
-    int happened;
+    atomic_int happened;
 };
 /* From here on f->env.store goes by way of this; until fixture_restart, which has to be followed by another call. */
 void moment_init(struct fixture *f, struct moment *m);

@@ -333,7 +333,7 @@ TARN_TEST(outage, is_waited_for_and_all_committers_land_once)
                                      .fault = TARN_FAULT_THROTTLE,
                                      .delay_ms = 1000};
     tarn_store_faulty_add(f.store, &outage);
-    f.env.foreign_check_ms = 3600000;
+    fixture_look_every(&f, 3600000);
     for (int i = 0; i < COUNT; i++)
         pthread_create(&all[i].thread, NULL, commit_through, &all[i]);
     usleep(300000);

@@ -61,15 +61,26 @@ void fixture_restart(struct fixture *f, bool drop_state)
     open_all(f);
 }
 
-static void look_no_more(void *arg)
+struct look {
+    struct fixture *f;
+    int64_t every_ms;
+};
+
+static void look_every(void *arg)
 {
-    struct fixture *f = arg;
-    f->env.foreign_check_ms = 3600000;
+    const struct look *look = arg;
+    look->f->env.foreign_check_ms = look->every_ms;
+}
+
+void fixture_look_every(struct fixture *f, int64_t ms)
+{
+    struct look look = {f, ms};
+    tarn_mailbox_call(f->table->mailbox, look_every, &look); /* where it is read */
 }
 
 void fixture_look_no_more(struct fixture *f)
 {
-    tarn_mailbox_call(f->table->mailbox, look_no_more, f); /* where it is read */
+    fixture_look_every(f, 3600000);
 }
 
 void fixture_fini(struct fixture *f)

@@ -22,7 +22,8 @@ void fixture_init(struct fixture *f, struct tarn_test *t);
 void fixture_init_options(struct fixture *f, struct tarn_test *t, const char *options);
 /* The same with another first schema, as JSON. */
 void fixture_init_schema(struct fixture *f, struct tarn_test *t, const char *schema);
-/* From now on nobody looks for other writers: only a put meets them. */
+/* How old a look for other writers may be, from now on; no_more: only a put meets them. */
+void fixture_look_every(struct fixture *f, int64_t ms);
 void fixture_look_no_more(struct fixture *f);
 void fixture_fini(struct fixture *f);
 /* Closes table and state and opens both again, as a restart does; drop_state: the state is lost in between. */
