@@ -250,7 +250,7 @@ static struct tarn_status *read_one(struct reading *r, const struct tarn_manifes
     size_t count;
     if (r->deletes && file->deleted_count == 0)
         return TARN_OK;
-    TARN_TRY(tarn_table__read_manifest(p->op, p->table, file->name, arena, &entries, &count));
+    TARN_TRY(tarn_table__read_manifest(p->op, p->table, file, arena, &entries, &count));
     for (size_t i = 0; i < count; i++) {
         bool passes = entries[i].kind == (r->deletes ? TARN_ENTRY_DELETE : TARN_ENTRY_ADD);
         if (passes && !r->deletes)
@@ -278,10 +278,10 @@ struct tarn_status *tarn_plan__list_manifests(struct tarn_planner *p)
     TARN_OWN(tarn_arena_drop) struct tarn_arena *arena = tarn_arena_new();
     struct tarn_manifest_file *files[2];
     size_t counts[2];
-    TARN_TRY(tarn_table__read_list(p->op, p->table, p->plan.snapshot.base_list, arena, &files[0],
-                                   &counts[0]));
-    TARN_TRY(tarn_table__read_list(p->op, p->table, p->plan.snapshot.delta_list, arena, &files[1],
-                                   &counts[1]));
+    for (int list = 0; list < 2; list++)
+        TARN_TRY(tarn_table__read_list(p->op, p->table, &p->plan.snapshot,
+                                       list == 0 ? TARN_LIST_BASE : TARN_LIST_DELTA, arena,
+                                       &files[list], &counts[list]));
     struct reading r = {p, deleted, true};
     for (int pass = 0; pass < 2; pass++, r.deletes = false)
         for (int list = 0; list < 2; list++)

@@ -126,7 +126,8 @@ static struct tarn_status *is_followed(struct tarn_op *op, const struct tarn_put
     }
     struct tarn_manifest_file *base;
     size_t count;
-    TARN_TRY(tarn_table__read_list(op, put->table, next.base_list, op->arena, &base, &count));
+    TARN_TRY(
+        tarn_table__read_list(op, put->table, &next, TARN_LIST_BASE, op->arena, &base, &count));
     for (size_t i = 0; i < count && !*out; i++)
         *out = tarn_slice_equal(base[i].name, put->base_of_next);
     return TARN_OK;

@@ -306,11 +306,12 @@ static struct tarn_status *touches_files(struct tarn_op *op, struct tarn_table *
     struct tarn_manifest_file *files;
     size_t file_count;
     *out = false;
-    TARN_TRY(tarn_table__read_list(op, table, snapshot->delta_list, arena, &files, &file_count));
+    TARN_TRY(
+        tarn_table__read_list(op, table, snapshot, TARN_LIST_DELTA, arena, &files, &file_count));
     for (size_t i = 0; i < file_count && !*out; i++) {
         struct tarn_manifest_entry *entries;
         size_t count;
-        TARN_TRY(tarn_table__read_manifest(op, table, files[i].name, arena, &entries, &count));
+        TARN_TRY(tarn_table__read_manifest(op, table, &files[i], arena, &entries, &count));
         for (size_t e = 0; e < count && !*out; e++)
             *out = (!real_buckets || entries[e].bucket >= 0) &&
                    tarn_map_find(partitions, entries[e].partition) != NULL;

@@ -8,8 +8,6 @@
  * and believed only where the folder agrees with them.
  */
 
-#define WALK_ENTRIES 10000 /* some 10 MB */
-
 const char *tarn_table__key(struct tarn_op *op, struct tarn_table *table, const char *format, ...)
 {
     va_list args;
@@ -274,92 +272,6 @@ struct tarn_status *tarn_table__read_snapshot(struct tarn_op *op, struct tarn_ta
     return TARN_OK;
 }
 
-/* A file of the manifest folder, whole. */
-static struct tarn_status *read_metadata(struct tarn_op *op, struct tarn_table *table,
-                                         struct tarn_slice name, struct tarn_arena *arena,
-                                         struct tarn_slice *out)
-{
-    TARN_OWN(tarn_buf_drop) struct tarn_buf bytes = {0};
-    const char *key = tarn_table__key(op, table, "manifest/%.*s", TARN_SLICE_ARG(name));
-    struct tarn_status *s = tarn_store_get(table->env->store, op, key, &bytes);
-    if (s != TARN_OK)
-        return tarn_status_wrap(s, "table %s", table->name);
-    *out = tarn_arena_copy(arena, tarn_buf_slice(&bytes));
-    return TARN_OK;
-}
-
-struct tarn_status *tarn_table__read_list(struct tarn_op *op, struct tarn_table *table,
-                                          struct tarn_slice name, struct tarn_arena *arena,
-                                          struct tarn_manifest_file **out, size_t *count)
-{
-    struct tarn_slice bytes;
-    TARN_TRY(read_metadata(op, table, name, arena, &bytes));
-    struct tarn_status *s = tarn_manifest_list_decode(bytes, arena, out, count);
-    return s == TARN_OK ? s
-                        : tarn_status_wrap(s, "table %s, manifest list %.*s", table->name,
-                                           TARN_SLICE_ARG(name));
-}
-
-static struct tarn_status *in_manifest(const struct tarn_table *table, struct tarn_slice name,
-                                       struct tarn_status *s)
-{
-    return s == TARN_OK
-               ? s
-               : tarn_status_wrap(s, "table %s, manifest %.*s", table->name, TARN_SLICE_ARG(name));
-}
-
-struct tarn_status *tarn_table__read_manifest(struct tarn_op *op, struct tarn_table *table,
-                                              struct tarn_slice name, struct tarn_arena *arena,
-                                              struct tarn_manifest_entry **out, size_t *count)
-{
-    struct tarn_slice bytes;
-    TARN_TRY(read_metadata(op, table, name, arena, &bytes));
-    return in_manifest(table, name, tarn_manifest_decode(bytes, arena, out, count));
-}
-
-/* Blocks until they have some thousand entries: who takes them gets on faster with many. *count 0: there are no more. */
-static struct tarn_status *take_blocks(struct tarn_manifest_reader *reader,
-                                       struct tarn_arena *arena, struct tarn_manifest_entry **list,
-                                       size_t *capacity, size_t *count)
-{
-    struct tarn_manifest_entry *entries;
-    size_t n;
-    *count = 0;
-    do {
-        TARN_TRY(tarn_manifest_next(reader, arena, &entries, &n));
-        if (*count + n > *capacity) {
-            *capacity = (*count + n) * 2;
-            *list = tarn_realloc(*list, *capacity * sizeof **list);
-        }
-        if (n > 0)
-            memcpy(*list + *count, entries, n * sizeof **list);
-        *count += n;
-    } while (n > 0 && *count < WALK_ENTRIES);
-    return TARN_OK;
-}
-
-struct tarn_status *tarn_table__walk_manifest(
-    struct tarn_op *op, struct tarn_table *table, struct tarn_slice name,
-    struct tarn_status *(*each)(void *arg, const struct tarn_manifest_entry *entries, size_t count),
-    void *arg)
-{
-    TARN_OWN(tarn_arena_drop) struct tarn_arena *arena = tarn_arena_new();
-    TARN_OWN(tarn_free_drop) struct tarn_manifest_entry *list = NULL;
-    struct tarn_manifest_reader *reader;
-    struct tarn_slice bytes;
-    size_t count, capacity = 0;
-    TARN_TRY(read_metadata(op, table, name, arena, &bytes));
-    TARN_TRY(in_manifest(table, name, tarn_manifest_open(bytes, arena, &reader)));
-    do {
-        TARN_OWN(tarn_arena_drop) struct tarn_arena *blocks = tarn_arena_new();
-        TARN_TRY(tarn_op_check(op));
-        TARN_TRY(in_manifest(table, name, take_blocks(reader, blocks, &list, &capacity, &count)));
-        if (count > 0)
-            TARN_TRY(each(arg, list, count));
-    } while (count > 0);
-    return TARN_OK;
-}
-
 struct tarn_status *tarn_table__read_schema(struct tarn_op *op, struct tarn_table *table,
                                             int64_t id, struct tarn_arena *arena, bool *found,
                                             struct tarn_schema *out)
@@ -445,9 +357,9 @@ struct tarn_status *tarn_table__head_manifests(struct tarn_op *op, struct tarn_t
         return TARN_OK;
     struct tarn_manifest_file *base, *delta;
     size_t base_count, delta_count;
-    TARN_TRY(tarn_table__read_list(op, table, head->snapshot.base_list, head->arena, &base,
+    TARN_TRY(tarn_table__read_list(op, table, &head->snapshot, TARN_LIST_BASE, head->arena, &base,
                                    &base_count));
-    TARN_TRY(tarn_table__read_list(op, table, head->snapshot.delta_list, head->arena, &delta,
+    TARN_TRY(tarn_table__read_list(op, table, &head->snapshot, TARN_LIST_DELTA, head->arena, &delta,
                                    &delta_count));
     head->manifest_count = base_count + delta_count;
     head->manifests =

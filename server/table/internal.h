@@ -135,18 +135,6 @@ TARN_MUST struct tarn_status *tarn_table__read_snapshot(struct tarn_op *op,
                                                         struct tarn_arena *arena, bool *found,
                                                         struct tarn_slice *json,
                                                         struct tarn_snapshot *out);
-TARN_MUST struct tarn_status *tarn_table__read_list(struct tarn_op *op, struct tarn_table *table,
-                                                    struct tarn_slice name,
-                                                    struct tarn_arena *arena,
-                                                    struct tarn_manifest_file **out, size_t *count);
-/* Some thousand at a time, for what may be large: `each` borrows them. */
-TARN_MUST struct tarn_status *tarn_table__walk_manifest(
-    struct tarn_op *op, struct tarn_table *table, struct tarn_slice name,
-    struct tarn_status *(*each)(void *arg, const struct tarn_manifest_entry *entries, size_t count),
-    void *arg);
-TARN_MUST struct tarn_status *tarn_table__read_manifest(
-    struct tarn_op *op, struct tarn_table *table, struct tarn_slice name, struct tarn_arena *arena,
-    struct tarn_manifest_entry **out, size_t *count);
 TARN_MUST struct tarn_status *tarn_table__read_schema(struct tarn_op *op, struct tarn_table *table,
                                                       int64_t id, struct tarn_arena *arena,
                                                       bool *found, struct tarn_schema *out);
@@ -162,6 +150,29 @@ TARN_MUST struct tarn_status *tarn_table__head_manifests(struct tarn_op *op,
                                                          struct tarn_head *head);
 void tarn_head_free(struct tarn_head *head);
 void tarn_head_drop(struct tarn_head **head);
+
+/* --- reading manifests (read_manifests.c) ---
+ * What is read is held against what the file that names it says of it: MANIFEST_MALFORMED where it is shorter, or other. */
+enum tarn_list { TARN_LIST_BASE, TARN_LIST_DELTA, TARN_LIST_CHANGELOG };
+TARN_MUST struct tarn_status *tarn_table__read_list(struct tarn_op *op, struct tarn_table *table,
+                                                    const struct tarn_snapshot *snapshot,
+                                                    enum tarn_list which, struct tarn_arena *arena,
+                                                    struct tarn_manifest_file **out, size_t *count);
+TARN_MUST struct tarn_status *tarn_table__read_manifest(
+    struct tarn_op *op, struct tarn_table *table, const struct tarn_manifest_file *file,
+    struct tarn_arena *arena, struct tarn_manifest_entry **out, size_t *count);
+/* Some thousand at a time, for what may be large: lent for the call, and may be changed. */
+typedef struct tarn_status *tarn_each_entries_fn(void *arg, struct tarn_manifest_entry *entries,
+                                                 size_t count);
+TARN_MUST struct tarn_status *tarn_table__walk_manifest(struct tarn_op *op,
+                                                        struct tarn_table *table,
+                                                        const struct tarn_manifest_file *file,
+                                                        tarn_each_entries_fn *each, void *arg);
+/* The same of bytes that were read before. */
+TARN_MUST struct tarn_status *tarn_table__walk_bytes(struct tarn_op *op, struct tarn_table *table,
+                                                     const struct tarn_manifest_file *file,
+                                                     struct tarn_slice bytes,
+                                                     tarn_each_entries_fn *each, void *arg);
 
 /* --- the index in the state (index.c) --- */
 void tarn_table__live_key(const char *uuid, const struct tarn_manifest_entry *entry,

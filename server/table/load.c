@@ -172,7 +172,7 @@ static struct tarn_slice identity_of(struct part *p, const struct tarn_manifest_
 }
 
 /* An ADD of the same identity is no live file (docs/format.md, "Merging entries"). */
-static struct tarn_status *note_deleted(void *arg, const struct tarn_manifest_entry *entries,
+static struct tarn_status *note_deleted(void *arg, struct tarn_manifest_entry *entries,
                                         size_t count)
 {
     struct part *p = arg;
@@ -182,8 +182,7 @@ static struct tarn_status *note_deleted(void *arg, const struct tarn_manifest_en
     return TARN_OK;
 }
 
-static struct tarn_status *take_added(void *arg, const struct tarn_manifest_entry *entries,
-                                      size_t count)
+static struct tarn_status *take_added(void *arg, struct tarn_manifest_entry *entries, size_t count)
 {
     struct part *p = arg;
     struct load *load = p->load;
@@ -210,8 +209,8 @@ static struct tarn_status *load_part(struct part *p)
 {
     size_t i;
     while (take_manifest(p->load, &i))
-        TARN_TRY(tarn_table__walk_manifest(&p->op, p->load->table, p->load->files[i].name,
-                                           take_added, p));
+        TARN_TRY(
+            tarn_table__walk_manifest(&p->op, p->load->table, &p->load->files[i], take_added, p));
     return chunk_flush(&p->chunk, p->load->table->env->state);
 }
 
@@ -248,8 +247,8 @@ static struct tarn_status *find_deleted(struct load *load)
     part_init(&p, load);
     for (size_t i = 0; i < load->count; i++)
         if (load->files[i].deleted_count > 0)
-            TARN_TRY(tarn_table__walk_manifest(&p.op, load->table, load->files[i].name,
-                                               note_deleted, &p));
+            TARN_TRY(
+                tarn_table__walk_manifest(&p.op, load->table, &load->files[i], note_deleted, &p));
     return TARN_OK;
 }
 

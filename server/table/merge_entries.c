@@ -196,48 +196,37 @@ static struct tarn_status *hold(struct merger *m, size_t begin, size_t end)
     return s == TARN_OK ? s : tarn_status_wrap(s, "table %s", tarn_table_name(m->table));
 }
 
-typedef struct tarn_status *(*block_fn)(struct merger *m, struct tarn_manifest_entry *entries,
-                                        size_t count);
+typedef struct tarn_status *(*entries_fn)(struct merger *m, struct tarn_manifest_entry *entries,
+                                          size_t count);
 
-static struct tarn_status *each_block(struct merger *m, const struct tarn_manifest_file *file,
-                                      block_fn fn)
+struct reading { /* of one manifest */
+    struct merger *m;
+    const struct tarn_manifest_file *file;
+    entries_fn fn;
+};
+
+static struct tarn_status *take_entries(void *arg, struct tarn_manifest_entry *entries,
+                                        size_t count)
 {
-    TARN_OWN(tarn_buf_drop) struct tarn_buf bytes = {0};
-    TARN_OWN(tarn_arena_drop) struct tarn_arena *arena = tarn_arena_new();
-    const char *key = key_of(m, file);
-    struct tarn_slice whole = tarn_buf_slice(&m->held[file - m->work->before]);
-    if (whole.size == 0) {
-        TARN_TRY(tarn_store_get(m->table->env->store, m->op, key, &bytes));
-        whole = tarn_buf_slice(&bytes);
+    const struct reading *r = arg;
+    for (size_t i = 0; i < count; i++) {
+        if (!entries[i].file.unknown)
+            continue;
+        r->m->work->fixed_name = tarn_arena_copy(r->m->work->arena, r->file->name);
+        return tarn_status_new(TARN_UNSUPPORTED_FEATURE,
+                               "table %s, manifest %.*s has fields of a later version",
+                               r->m->table->name, TARN_SLICE_ARG(r->file->name));
     }
-    struct tarn_manifest_reader *reader;
-    TARN_TRY(tarn_manifest_open(whole, arena, &reader));
-    for (;;) {
-        TARN_OWN(tarn_arena_drop) struct tarn_arena *block = tarn_arena_new();
-        struct tarn_manifest_entry *entries;
-        size_t count;
-        TARN_TRY(tarn_op_check(m->op));
-        TARN_TRY(tarn_manifest_next(reader, block, &entries, &count));
-        if (count == 0)
-            return TARN_OK;
-        for (size_t i = 0; i < count; i++) {
-            if (!entries[i].file.unknown)
-                continue;
-            m->work->fixed_name = tarn_arena_copy(m->work->arena, file->name);
-            return tarn_status_new(TARN_UNSUPPORTED_FEATURE, "%s has fields of a later version",
-                                   key);
-        }
-        TARN_TRY(fn(m, entries, count));
-    }
+    return r->fn(r->m, entries, count);
 }
 
 static struct tarn_status *read_file(struct merger *m, const struct tarn_manifest_file *file,
-                                     block_fn fn)
+                                     entries_fn fn)
 {
-    struct tarn_status *s = each_block(m, file, fn);
-    return s == TARN_OK ? s
-                        : tarn_status_wrap(s, "table %s, manifest %.*s", m->table->name,
-                                           TARN_SLICE_ARG(file->name));
+    struct reading r = {m, file, fn};
+    struct tarn_slice held = tarn_buf_slice(&m->held[file - m->work->before]);
+    return held.size > 0 ? tarn_table__walk_bytes(m->op, m->table, file, held, take_entries, &r)
+                         : tarn_table__walk_manifest(m->op, m->table, file, take_entries, &r);
 }
 
 static struct tarn_status *note_deletes(struct merger *m, struct tarn_manifest_entry *entries,

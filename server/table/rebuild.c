@@ -7,18 +7,20 @@
 /* --- one snapshot after the other --- */
 
 static struct tarn_status *read_entries(struct tarn_op *op, struct tarn_table *table,
-                                        struct tarn_slice list, struct tarn_arena *arena,
-                                        struct tarn_manifest_entry **out, size_t *count)
+                                        const struct tarn_snapshot *snapshot,
+                                        struct tarn_arena *arena, struct tarn_manifest_entry **out,
+                                        size_t *count)
 {
     TARN_OWN(tarn_free_drop) struct tarn_manifest_entry *all = NULL;
     struct tarn_manifest_file *files;
     size_t file_count;
     *count = 0;
-    TARN_TRY(tarn_table__read_list(op, table, list, arena, &files, &file_count));
+    TARN_TRY(tarn_table__read_list(op, table, snapshot, TARN_LIST_CHANGELOG, arena, &files,
+                                   &file_count));
     for (size_t i = 0; i < file_count; i++) {
         struct tarn_manifest_entry *entries;
         size_t n;
-        TARN_TRY(tarn_table__read_manifest(op, table, files[i].name, arena, &entries, &n));
+        TARN_TRY(tarn_table__read_manifest(op, table, &files[i], arena, &entries, &n));
         all = tarn_realloc(all, (*count + n + 1) * sizeof *all);
         if (n > 0)
             memcpy(all + *count, entries, n * sizeof *all);
@@ -39,7 +41,7 @@ static struct tarn_status *read_changelog(struct tarn_op *op, struct tarn_table 
     *count = 0;
     if (snapshot->changelog_list.size == 0)
         return TARN_OK;
-    struct tarn_status *s = read_entries(op, table, snapshot->changelog_list, arena, out, count);
+    struct tarn_status *s = read_entries(op, table, snapshot, arena, out, count);
     if (tarn_status_reason(s) != TARN_OBJECT_NOT_FOUND)
         return s;
     tarn_status_free(s);
@@ -68,16 +70,17 @@ struct following { /* a delta on its way into the index: it may have millions of
     bool lenient;
     struct tarn_delta *delta;
     struct tarn_slice manifest; /* being walked */
+    bool disagrees;             /* with the index, which may be the one that is wrong */
 };
 
-static struct tarn_status *follow(void *arg, const struct tarn_manifest_entry *entries,
-                                  size_t count)
+static struct tarn_status *follow(void *arg, struct tarn_manifest_entry *entries, size_t count)
 {
-    const struct following *f = arg;
+    struct following *f = arg;
     f->delta->entries = entries;
     f->delta->count = count;
     struct tarn_status *s =
         tarn_table__index_batch_entries(f->batch, f->id, entries, count, f->lenient);
+    f->disagrees = s != TARN_OK;
     if (s != TARN_OK)
         return tarn_status_wrap(s, "manifest %.*s", TARN_SLICE_ARG(f->manifest));
     tarn_table__delta_let_go(f->delta);
@@ -85,15 +88,15 @@ static struct tarn_status *follow(void *arg, const struct tarn_manifest_entry *e
 }
 
 static struct tarn_status *index_delta(struct tarn_op *op, struct tarn_table *table,
-                                       struct tarn_slice list, struct following *f)
+                                       const struct tarn_snapshot *snapshot, struct following *f)
 {
     TARN_OWN(tarn_arena_drop) struct tarn_arena *arena = tarn_arena_new();
     struct tarn_manifest_file *files;
     size_t count;
-    TARN_TRY(tarn_table__read_list(op, table, list, arena, &files, &count));
+    TARN_TRY(tarn_table__read_list(op, table, snapshot, TARN_LIST_DELTA, arena, &files, &count));
     for (size_t i = 0; i < count; i++) {
         f->manifest = files[i].name;
-        TARN_TRY(tarn_table__walk_manifest(op, table, files[i].name, follow, f));
+        TARN_TRY(tarn_table__walk_manifest(op, table, &files[i], follow, f));
     }
     return TARN_OK;
 }
@@ -102,7 +105,7 @@ static struct tarn_status *index_delta(struct tarn_op *op, struct tarn_table *ta
  * isn't the first). Others may roll back and fill up between any two reads: what is read now stands on what
  * was read before only if that is still there. */
 static struct tarn_status *index_next(struct tarn_op *op, struct tarn_table *table, int64_t id,
-                                      uint64_t first)
+                                      uint64_t first, bool *disagrees)
 {
     TARN_OWN(tarn_arena_drop) struct tarn_arena *arena = tarn_arena_new();
     TARN_OWN(tarn_free_drop) struct tarn_manifest_entry *changelog = NULL;
@@ -120,8 +123,10 @@ static struct tarn_status *index_next(struct tarn_op *op, struct tarn_table *tab
         return tarn_status_new(TARN_SNAPSHOT_NOT_FOUND,
                                "table %s: snapshot %" PRId64 " is missing between others",
                                table->name, id);
-    TARN_TRY(index_delta(op, table, snapshot.delta_list,
-                         &(struct following){b, id, first != 0, &delta, {0}}));
+    struct following f = {b, id, first != 0, &delta, {0}, false};
+    struct tarn_status *s = index_delta(op, table, &snapshot, &f);
+    *disagrees = f.disagrees;
+    TARN_TRY(s);
     TARN_TRY(read_changelog(op, table, &snapshot, arena, &changelog, &delta.changelog_count));
     delta.changelog = changelog;
     if (first != 0 && tarn_xxh64(json, 0) != first)
@@ -274,19 +279,20 @@ static struct tarn_status *rebuild(struct tarn_op *op, struct tarn_table *table,
     struct tarn_slice json;
     struct tarn_manifest_file *files;
     size_t count;
-    bool found;
+    bool found, disagrees;
     TARN_TRY(tarn_table__read_snapshot(op, table, range.earliest, arena, &found, &json, &earliest));
     if (!found)
         return tarn_status_new(TARN_SNAPSHOT_EXPIRED,
                                "table %s: snapshot %" PRId64 " expired meanwhile", table->name,
                                range.earliest);
-    TARN_TRY(tarn_table__read_list(op, table, earliest.base_list, arena, &files, &count));
+    TARN_TRY(tarn_table__read_list(op, table, &earliest, TARN_LIST_BASE, arena, &files, &count));
     TARN_TRY(tarn_table__index_load(op, table, files, count));
     pthread_mutex_lock(&table->index_lock); /* nobody may have pages of the half of it */
     tarn_table__pages_forget(table);
     pthread_mutex_unlock(&table->index_lock);
     for (int64_t id = range.earliest; id <= range.latest; id++)
-        TARN_TRY(index_next(op, table, id, id == range.earliest ? tarn_xxh64(json, 0) : 0));
+        TARN_TRY(
+            index_next(op, table, id, id == range.earliest ? tarn_xxh64(json, 0) : 0, &disagrees));
     return be_whole(op, table, range);
 }
 
@@ -327,9 +333,9 @@ struct tarn_status *tarn_table__index_catch_up(struct tarn_op *op, struct tarn_t
         return rebuild(op, table, range, indexed);
     }
     for (int64_t id = indexed + 1; id <= range.latest; id++) {
-        struct tarn_status *s = index_next(op, table, id, 0);
-        if (tarn_status_reason(s) == TARN_MANIFEST_MALFORMED) {
-            /* The index may be the one that is wrong: the folder decides. */
+        bool disagrees;
+        struct tarn_status *s = index_next(op, table, id, 0, &disagrees);
+        if (s != TARN_OK && disagrees) { /* the folder decides */
             tarn_log_status(op, TARN_WARN, "table.index_disagrees", s);
             return rebuild(op, table, range, indexed);
         }

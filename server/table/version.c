@@ -221,6 +221,8 @@ struct tarn_status *tarn_table_manifests(struct tarn_op *op, struct tarn_table *
 {
     TARN_OWN(tarn_table__leave) TARN_UNUSED pthread_rwlock_t *place = tarn_table__enter(table);
     TARN_TRY(tarn_table__check_here(table));
-    TARN_TRY(tarn_table__read_list(op, table, snapshot->base_list, op->arena, base, base_count));
-    return tarn_table__read_list(op, table, snapshot->delta_list, op->arena, delta, delta_count);
+    TARN_TRY(
+        tarn_table__read_list(op, table, snapshot, TARN_LIST_BASE, op->arena, base, base_count));
+    return tarn_table__read_list(op, table, snapshot, TARN_LIST_DELTA, op->arena, delta,
+                                 delta_count);
 }

@@ -5,6 +5,8 @@
  */
 #include "fault_others.h"
 
+#include "table/internal.h"
+
 #define NONE TARN_SNAPSHOT_NONE
 #define OBJECTS_MAX 64
 
@@ -200,6 +202,131 @@ TARN_TEST(corrupt, each_object_cut_zeroed_or_flipped_is_named)
     }
     expect_int(wrong, 0);
     tarn_table_drop_ref(&other);
+}
+
+/* --- cut where an Avro container may end: behind its header, and between its blocks --- */
+
+/* The size of the container up to its mark number `i`; 0: that is all of it. */
+static size_t cut_at(struct tarn_slice body, size_t i)
+{
+    struct tarn_slice mark = tarn_slice_of(body.data + body.size - 16, 16);
+    size_t at = 0;
+    for (size_t n = 0; n <= i; n++) {
+        const uint8_t *found = memmem(body.data + at, body.size - at, mark.data, mark.size);
+        expect_not_null(found);
+        at = (size_t)(found - body.data) + mark.size;
+    }
+    return at == body.size ? 0 : at;
+}
+
+/* All that lists and manifests are read for: a plan without an index, and what snapshots name. */
+static struct tarn_status *read_all(struct fixture *f)
+{
+    static int number;
+    const char *uuid = tarn_arena_printf(f->t->arena, "11111111-2222-3333-5555-%012d", number++);
+    struct tarn_table *table = NULL;
+    struct tarn_status *s = tarn_table_open(f->t->op, &f->env, "db.db/t", uuid, "db.t", &table);
+    if (s == TARN_OK)
+        files_of(f, table, &s);
+    for (int64_t id = 1; id <= others_newest(f) && s == TARN_OK; id++) {
+        struct tarn_manifest_file *lists[2];
+        size_t counts[2];
+        struct tarn_snapshot snapshot;
+        expect_ok(tarn_snapshot_decode(
+            folder_get(f, tarn_arena_printf(f->t->arena, "snapshot/snapshot-%" PRId64, id)),
+            f->t->arena, &snapshot));
+        s = tarn_table_manifests(f->t->op, table, &snapshot, &lists[0], &counts[0], &lists[1],
+                                 &counts[1]);
+    }
+    if (table != NULL)
+        expect_ok(tarn_table_retire(f->t->op, table, true));
+    tarn_table_drop_ref(&table);
+    return s;
+}
+
+/* Every container in the folder, at every place: how often that was. */
+static int cut_all(struct fixture *f)
+{
+    struct tarn_object *objects;
+    size_t count, at;
+    int cuts = 0;
+    expect_ok(tarn_store_list(f->inner, f->t->op, "db.db/t/manifest", true, &objects, &count));
+    for (size_t i = 0; i < count; i++) {
+        const char *name = tarn_arena_str(f->t->arena, objects[i].key) + strlen("db.db/t/");
+        struct tarn_slice body = folder_get(f, name);
+        for (size_t n = 0; (at = cut_at(body, n)) != 0; n++, cuts++) {
+            folder_put(f, name, tarn_slice_of(body.data, at));
+            expect_status(read_all(f), TARN_MANIFEST_MALFORMED, base_name(name));
+        }
+        folder_put(f, name, body);
+        expect_ok(read_all(f));
+    }
+    return cuts;
+}
+
+TARN_TEST(corrupt, a_container_that_ends_early_is_no_shorter_answer)
+{
+    enum { MANY = 1000 };
+    TARN_OWN(fixture_fini) struct fixture f;
+    fixture_init(&f, t);
+    append(&f, 1, "a");
+    append(&f, 2, "b");
+    struct tarn_manifest_entry *many = tarn_arena_calloc(t->arena, MANY, sizeof *many);
+    for (int i = 0; i < MANY; i++)
+        many[i] = fixture_entry(&f, TARN_ENTRY_ADD, tarn_arena_printf(t->arena, "many-%d", i), 1, 0,
+                                1, 10, 0);
+    struct tarn_manifest_entry log = fixture_file(&f, "log");
+    struct tarn_commit commit = {
+        .user = tarn_slice_str("u"),
+        .identifier = 3,
+        .append = {.entries = many, .count = MANY, .changelog = &log, .changelog_count = 1}};
+    struct tarn_commit_result result;
+    expect_ok(tarn_table_commit(t->op, f.table, &commit, &result));
+    others_append(&f, "x"); /* who doesn't say how large its lists are */
+    int cuts = cut_all(&f);
+    expect_true(cuts >
+                8 + 5); /* 8 lists with something in them, 5 manifests, one of several blocks */
+}
+
+/* As many bytes and a readable file, but of other entries. */
+TARN_TEST(corrupt, a_manifest_of_other_counts_is_told)
+{
+    TARN_OWN(fixture_fini) struct fixture f;
+    fixture_init(&f, t);
+    append(&f, 1, "a");
+    struct tarn_manifest_file list = f.table->head->manifests[0], *files = &list;
+    struct tarn_manifest_entry *entries;
+    size_t count;
+    expect_ok(tarn_table__read_manifest(t->op, f.table, files, t->arena, &entries, &count));
+    list.added_count = 0;
+    list.deleted_count = 1;
+    expect_status(tarn_table__read_manifest(t->op, f.table, files, t->arena, &entries, &count),
+                  TARN_MANIFEST_MALFORMED, "says 0 and 1");
+}
+
+/* A commit of others that can't be read takes nothing away from the index: as soon as it can, the index goes on from there. */
+TARN_TEST(corrupt, a_commit_of_others_that_is_cut_leaves_the_index)
+{
+    TARN_OWN(fixture_fini) struct fixture f;
+    fixture_init(&f, t);
+    append(&f, 1, "a");
+    int64_t id = others_append(&f, "x");
+    struct tarn_snapshot s;
+    expect_ok(tarn_snapshot_decode(
+        folder_get(&f, tarn_arena_printf(t->arena, "snapshot/snapshot-%" PRId64, id)), t->arena,
+        &s));
+    const char *name = tarn_arena_printf(t->arena, "manifest/%.*s", TARN_SLICE_ARG(s.delta_list));
+    struct tarn_slice body = folder_get(&f, name);
+    int64_t indexed;
+    uint64_t hash;
+    folder_put(&f, name, tarn_slice_of(body.data, cut_at(body, 0)));
+    struct tarn_status *status;
+    expect_null(files_of(&f, f.table, &status));
+    expect_status(status, TARN_MANIFEST_MALFORMED, base_name(name));
+    expect_ok(tarn_table__indexed_id(f.table, &indexed, &hash));
+    expect_int(indexed, 1);
+    folder_put(&f, name, body);
+    expect_str(fixture_files(&f, NONE, NULL), "a x");
 }
 
 /* With its index, a table needs what it read before no more: what it can't do is told, and nothing of the past is lost. */

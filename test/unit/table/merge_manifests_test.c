@@ -47,8 +47,8 @@ static const char *entries_of(struct fixture *f, const struct tarn_manifest_file
     for (size_t i = 0; i < count; i++) {
         struct tarn_manifest_entry *entries;
         size_t n;
-        expect_ok(tarn_table__read_manifest(f->t->op, f->table, files[i].name, f->t->arena,
-                                            &entries, &n));
+        expect_ok(
+            tarn_table__read_manifest(f->t->op, f->table, &files[i], f->t->arena, &entries, &n));
         tarn_buf_printf(&text, "%s%s", text.size == 0 ? "" : " | ", shape_names(f, entries, n));
     }
     return tarn_arena_str(f->t->arena, tarn_buf_slice(&text));
@@ -68,8 +68,8 @@ static struct tarn_slice live_of(struct fixture *f, const struct tarn_manifest_f
     for (size_t i = 0; i < count; i++) {
         struct tarn_manifest_entry *entries;
         size_t n;
-        expect_ok(tarn_table__read_manifest(f->t->op, f->table, files[i].name, f->t->arena,
-                                            &entries, &n));
+        expect_ok(
+            tarn_table__read_manifest(f->t->op, f->table, &files[i], f->t->arena, &entries, &n));
         for (size_t e = 0; e < n; e++) {
             tarn_buf_clear(&identity);
             tarn_manifest_identity(&entries[e], &identity);
@@ -101,8 +101,8 @@ static void expect_summaries(struct fixture *f, const struct tarn_manifest_file 
         struct tarn_manifest_entry *entries;
         struct tarn_manifest_file want;
         size_t n;
-        expect_ok(tarn_table__read_manifest(f->t->op, f->table, files[i].name, f->t->arena,
-                                            &entries, &n));
+        expect_ok(
+            tarn_table__read_manifest(f->t->op, f->table, &files[i], f->t->arena, &entries, &n));
         expect_ok(tarn_manifest_summarize(entries, n, tarn_partition_types(schema, f->t->arena),
                                           schema->partition_key_count, schema->id, f->t->arena,
                                           &want));

@@ -26,8 +26,8 @@ static struct tarn_slice header_value(const struct tarn_buf *file, const char *k
     return value;
 }
 
-/* Gives the only record of an object one field more, behind all others; `end` closes the schema behind them. */
-static void grow_record(struct fixture *f, const char *name, const char *end)
+/* Gives the only record of an object one field more, behind all others; `end` closes the schema behind them. Its size. */
+static int64_t grow_record(struct fixture *f, const char *name, const char *end)
 {
     const char *key = tarn_arena_printf(f->t->arena, "db.db/t/manifest/%s", name);
     TARN_OWN(tarn_buf_drop) struct tarn_buf file = {0};
@@ -51,6 +51,39 @@ static void grow_record(struct fixture *f, const char *name, const char *end)
     expect_ok(tarn_avro_end_record(&w));
     expect_ok(tarn_avro_end(&w));
     expect_ok(tarn_store_put(f->inner, f->t->op, key, tarn_buf_slice(&out)));
+    return (int64_t)out.size;
+}
+
+/* Snapshot 2 names a delta list of this size. */
+static void grow_list(struct fixture *f, int64_t size)
+{
+    TARN_OWN(tarn_buf_drop) struct tarn_buf json = {0};
+    TARN_OWN(tarn_buf_drop) struct tarn_buf out = {0};
+    struct tarn_snapshot s;
+    expect_ok(tarn_store_get(f->inner, f->t->op, "db.db/t/snapshot/snapshot-2", &json));
+    expect_ok(tarn_snapshot_decode(tarn_buf_slice(&json), f->t->arena, &s));
+    s.delta_list_size = size;
+    tarn_snapshot_encode(&s, &out);
+    expect_ok(
+        tarn_store_put(f->inner, f->t->op, "db.db/t/snapshot/snapshot-2", tarn_buf_slice(&out)));
+}
+
+/* Its manifest has a field more, and is named with the size that it has now. */
+static void grow_manifest(struct fixture *f)
+{
+    static const char list[] = "db.db/t/manifest/list-foreign-2-1";
+    const uint8_t sync[TARN_AVRO_SYNC_SIZE] = {2};
+    TARN_OWN(tarn_buf_drop) struct tarn_buf bytes = {0};
+    TARN_OWN(tarn_buf_drop) struct tarn_buf out = {0};
+    struct tarn_manifest_file *files;
+    size_t count;
+    int64_t size = grow_record(f, "manifest-foreign-2", "]}}]}");
+    expect_ok(tarn_store_get(f->inner, f->t->op, list, &bytes));
+    expect_ok(tarn_manifest_list_decode(tarn_buf_slice(&bytes), f->t->arena, &files, &count));
+    files[0].size = size;
+    expect_ok(tarn_manifest_list_encode(files, count, tarn_slice_str("none"), 1, sync, &out));
+    expect_ok(tarn_store_put(f->inner, f->t->op, list, tarn_buf_slice(&out)));
+    grow_list(f, (int64_t)out.size);
 }
 
 /* Snapshot 1 is ours with file a, snapshot 2 a stranger's with file x. */
@@ -68,7 +101,7 @@ TARN_TEST(newer, field_in_a_manifest_list_stops_commits_and_not_reads)
 {
     TARN_OWN(fixture_fini) struct fixture f;
     begin(&f, t);
-    grow_record(&f, "list-foreign-2-1", "]}");
+    grow_list(&f, grow_record(&f, "list-foreign-2-1", "]}"));
     expect_str(fixture_files(&f, NONE, NULL), "a x");
     struct tarn_manifest_entry b = fixture_entry(&f, TARN_ENTRY_ADD, "b", 0, 0, 1, 3, 30);
     int64_t id;
@@ -81,7 +114,7 @@ TARN_TEST(newer, field_of_a_file_stops_what_would_write_it_anew)
 {
     TARN_OWN(fixture_fini) struct fixture f;
     begin(&f, t);
-    grow_record(&f, "manifest-foreign-2", "]}}]}");
+    grow_manifest(&f);
     TARN_OWN(tarn_op_fini) struct tarn_op op;
     tarn_op_init(&op);
     struct tarn_plan_request request = {.version = TARN_VERSION_LATEST, .no_splits = true};
@@ -105,7 +138,7 @@ TARN_TEST(newer, field_of_a_file_outlives_the_merging_of_manifests)
 {
     TARN_OWN(fixture_fini) struct fixture f;
     begin(&f, t);
-    grow_record(&f, "manifest-foreign-2", "]}}]}");
+    grow_manifest(&f);
     int64_t id;
     for (int i = 0; i < 70; i++) { /* twice what is merged: manifest.merge-min-count is 30 */
         struct tarn_manifest_entry e = fixture_entry(
