@@ -93,12 +93,18 @@ static const struct tarn_subscribe_door door = {encode, free_encoded, write_even
 struct subs {
     struct fixture f;
     struct tarn_table *table;
+    pthread_mutex_t hook_lock;
     int64_t identifier;
 };
 
+/* Commits are answered before they are told of: the last may still be telling when a test ends. */
 static void on_committed(void *arg, struct tarn_table *table, int64_t id TARN_UNUSED)
 {
-    tarn_subscriptions_notice(arg, table);
+    struct subs *s = arg;
+    pthread_mutex_lock(&s->hook_lock);
+    if (s->f.service.subscriptions != NULL)
+        tarn_subscriptions_notice(s->f.service.subscriptions, table);
+    pthread_mutex_unlock(&s->hook_lock);
 }
 
 static void subs_init(struct subs *s, struct tarn_test *t, int64_t slow_after_ms)
@@ -116,7 +122,8 @@ static void subs_init(struct subs *s, struct tarn_test *t, int64_t slow_after_ms
     };
     s->f.service.subscriptions = tarn_subscriptions_new(&options);
     s->f.env.committed = on_committed;
-    s->f.env.committed_arg = s->f.service.subscriptions;
+    s->f.env.committed_arg = s;
+    pthread_mutex_init(&s->hook_lock, NULL);
     s->f.env.foreign_check_ms = 50;
     expect_ok(tarn_catalog_table(t->op, s->f.service.catalog, S("db"), S("k"), S(""), &s->table));
 }
@@ -124,8 +131,10 @@ static void subs_init(struct subs *s, struct tarn_test *t, int64_t slow_after_ms
 static void subs_fini(struct subs *s)
 {
     tarn_table_drop_ref(&s->table);
-    s->f.env.committed = NULL;
-    tarn_subscriptions_free(s->f.service.subscriptions);
+    pthread_mutex_lock(&s->hook_lock);
+    struct tarn_subscriptions *subscriptions = tarn_move(s->f.service.subscriptions);
+    pthread_mutex_unlock(&s->hook_lock);
+    tarn_subscriptions_free(subscriptions);
     fixture_fini(&s->f);
 }
 
