@@ -30,9 +30,9 @@ static struct request *request_new(void)
     return r;
 }
 
-static void add_file(struct request *r, int part, int bucket, int level)
+static void add_file(struct request *r, int part, int partition, int bucket, int level)
 {
-    files_add(&r->adds[part], file_new(r, part, bucket, level));
+    files_add(&r->adds[part], file_new(r, part, partition, bucket, level));
     r->has_part[part] = true;
 }
 
@@ -48,6 +48,22 @@ static void finish_part(struct request *r, int part, struct tarn_commit_part *ou
         entries[n++] = file_entry(r->adds[part].list[i], TARN_ENTRY_ADD);
     out->entries = entries;
     out->count = count;
+    struct tarn_manifest_entry *changes =
+        tarn_arena_calloc(world->op->arena, r->changes[part].count + 1, sizeof *changes);
+    for (size_t i = 0; i < r->changes[part].count; i++)
+        changes[i] = file_entry(r->changes[part].list[i], TARN_ENTRY_ADD);
+    out->changelog = changes;
+    out->changelog_count = r->changes[part].count;
+}
+
+/* One for each new file. An overwrite brings none: streams don't read it. */
+static void add_changes(struct request *r)
+{
+    for (int part = 0; part < 2; part++)
+        for (size_t i = 0; r->commit.overwrite == TARN_OVERWRITE_NONE && i < r->adds[part].count;
+             i++)
+            if (part == 0 || sim_chance(SIM_WORK, 500))
+                files_add(&r->changes[part], changelog_file_new(r, part, r->adds[part].list[i]));
 }
 
 static void finish_request(struct request *r, const char *user, int64_t identifier)
@@ -57,6 +73,8 @@ static void finish_request(struct request *r, const char *user, int64_t identifi
     r->streaming = identifier != TARN_COMMIT_IDENTIFIER_BATCH;
     r->commit.user = tarn_slice_str(r->user);
     r->commit.identifier = identifier;
+    if (world->plan.changelog)
+        add_changes(r);
     finish_part(r, 0, &r->commit.append);
     finish_part(r, 1, &r->commit.compact);
     if (sim_chance(SIM_WORK, 200))
@@ -65,7 +83,7 @@ static void finish_request(struct request *r, const char *user, int64_t identifi
 }
 
 /* The live files of a bucket as this client sees them; false: it couldn't look. */
-static bool look_at_bucket(struct life *life, int bucket, struct files *out)
+static bool look_at_bucket(struct life *life, int partition, int bucket, struct files *out)
 {
     TARN_OWN(tarn_op_fini) struct tarn_op op;
     tarn_op_init(&op);
@@ -81,7 +99,7 @@ static bool look_at_bucket(struct life *life, int bucket, struct files *out)
         if (file == NULL)
             broken("a plan names file %.*s, which nobody wrote",
                    TARN_SLICE_ARG(plan.files[i].entry.file.name));
-        if (file->bucket == bucket)
+        if (file->bucket == bucket && file->partition == partition)
             files_add(out, file);
     }
     return true;
@@ -120,34 +138,65 @@ static int64_t draw_identifier(const char *user, int number)
     return next[number];
 }
 
+/* Every second one stays in one partition. */
+static int any_partition(int same)
+{
+    return sim_chance(SIM_WORK, 500) ? same
+                                     : (int)sim_between(SIM_WORK, 0, world->plan.partitions - 1);
+}
+
+static void make_overwrite(struct request *r, int partition)
+{
+    r->commit.kind = TARN_COMMIT_OVERWRITE;
+    r->commit.overwrite = TARN_OVERWRITE_TABLE;
+    if (world->plan.partitions == 1 || sim_chance(SIM_WORK, 200))
+        return;
+    r->commit.overwrite =
+        sim_chance(SIM_WORK, 500) ? TARN_OVERWRITE_DYNAMIC : TARN_OVERWRITE_PARTITIONS;
+    if (r->commit.overwrite == TARN_OVERWRITE_DYNAMIC)
+        return;
+    struct tarn_slice *value = tarn_arena_calloc(world->op->arena, 1, sizeof *value);
+    bool *is = tarn_arena_calloc(world->op->arena, 2, sizeof *is);
+    struct tarn_partition_spec *spec = tarn_arena_calloc(world->op->arena, 1, sizeof *spec);
+    *value = tarn_slice_str(tarn_arena_printf(world->op->arena, "%d", partition));
+    is[0] = true;
+    *spec = (struct tarn_partition_spec){.values = value, .is_set = is, .is_null = is + 1};
+    r->partition = partition;
+    r->commit.partitions = spec;
+    r->commit.partition_count = 1;
+    r->has_part[0] = true;
+}
+
 static struct request *make_request(struct life *life, int client)
 {
     char user[24];
     bool streaming = sim_chance(SIM_WORK, 500);
     int64_t dice = sim_between(SIM_WORK, 0, 99);
+    int partition = (int)sim_between(SIM_WORK, 0, world->plan.partitions - 1);
     struct files removes = {0};
     struct request *r;
     if (dice < 25) { /* compact, with an append part or alone */
         int bucket = (int)sim_between(SIM_WORK, 0, 1);
-        if (look_at_bucket(life, bucket, &removes) && removes.count > 0) {
+        if (look_at_bucket(life, partition, bucket, &removes) && removes.count > 0) {
             if (removes.count > 1 && sim_chance(SIM_WORK, 100)) /* levels may overlap: refused */
                 files_remove(&removes, removes.list[0]);
         }
         r = request_new();
         if (dice < 12 || removes.count == 0)
-            add_file(r, 0, (int)sim_between(SIM_WORK, 0, 1), 0);
+            add_file(r, 0, any_partition(partition), (int)sim_between(SIM_WORK, 0, 1), 0);
         if (removes.count > 0) {
             r->removes[1] = removes;
-            add_file(r, 1, bucket, 5);
+            add_file(r, 1, partition, bucket, 5);
         }
     } else {
         r = request_new();
-        for (int64_t n = sim_between(SIM_WORK, 1, 3); n > 0; n--)
-            add_file(r, 0, (int)sim_between(SIM_WORK, 0, 1), 0);
-        if (dice < 30 && world->plan.overwrites) {
-            r->commit.kind = TARN_COMMIT_OVERWRITE;
-            r->commit.overwrite = TARN_OVERWRITE_TABLE;
-        }
+        if (dice < 30 && world->plan.overwrites)
+            make_overwrite(r, partition);
+        bool one = r->commit.overwrite == TARN_OVERWRITE_PARTITIONS;
+        bool drops = one && streaming && sim_chance(SIM_WORK, 400);
+        for (int64_t n = drops ? 0 : sim_between(SIM_WORK, 1, 3); n > 0; n--)
+            add_file(r, 0, one ? partition : any_partition(partition),
+                     (int)sim_between(SIM_WORK, 0, 1), 0);
     }
     int number = streaming ? client % world->plan.users : client;
     snprintf(user, sizeof user, "%s%d", streaming ? "stream-" : "batch-", number);

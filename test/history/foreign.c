@@ -86,17 +86,18 @@ static struct tarn_slice put_list(const struct tarn_manifest_file *files, size_t
 static size_t make_entries(const struct snap *latest, struct tarn_manifest_entry **out)
 {
     int bucket = (int)sim_between(SIM_WORK, 0, 1);
+    int partition = (int)sim_between(SIM_WORK, 0, world->plan.partitions - 1);
     bool compacts = latest != NULL && sim_chance(SIM_WORK, 250);
     size_t live = latest == NULL ? 0 : latest->live.count, n = 0;
     *out = tarn_arena_calloc(world->op->arena, live + 3, sizeof **out);
     for (size_t i = 0; compacts && i < live; i++)
-        if (latest->live.list[i]->bucket == bucket)
+        if (latest->live.list[i]->bucket == bucket && latest->live.list[i]->partition == partition)
             (*out)[n++] = file_entry(latest->live.list[i], TARN_ENTRY_DELETE);
     if (n > 0)
-        (*out)[n++] = file_entry(file_new(NULL, 1, bucket, 5), TARN_ENTRY_ADD);
+        (*out)[n++] = file_entry(file_new(NULL, 1, partition, bucket, 5), TARN_ENTRY_ADD);
     else
         for (int64_t more = sim_between(SIM_WORK, 1, 2); more > 0; more--)
-            (*out)[n++] = file_entry(file_new(NULL, 0, bucket, 0), TARN_ENTRY_ADD);
+            (*out)[n++] = file_entry(file_new(NULL, 0, partition, bucket, 0), TARN_ENTRY_ADD);
     return n;
 }
 
@@ -111,7 +112,10 @@ static void encode(const struct snap *latest, int64_t id, const struct tarn_mani
     if (latest != NULL)
         base = manifests_of(latest, &base_count);
     must(tarn_manifest_encode(entries, count, tarn_slice_str("zstd"), 1, sync, &manifest));
-    must(tarn_manifest_summarize(entries, count, NULL, 0, 0, world->op->arena, &delta));
+    static const struct tarn_type of_partition = {.id = TARN_TYPE_INT};
+    const struct tarn_type *types[] = {&of_partition};
+    must(tarn_manifest_summarize(entries, count, types, world->plan.partitions > 1, 0,
+                                 world->op->arena, &delta));
     delta.name = name_of("manifest");
     delta.size = (int64_t)manifest.size;
     put(tarn_arena_printf(world->op->arena, "manifest/%.*s", TARN_SLICE_ARG(delta.name)),
@@ -183,6 +187,12 @@ static void add_names(const struct snap *snap, struct tarn_map *names)
         tarn_map_set(names, manifests[i].name, names);
     tarn_map_set(names, snap->s.base_list, names);
     tarn_map_set(names, snap->s.delta_list, names);
+    if (snap->s.changelog_list.size == 0)
+        return;
+    read_list(snap->s.changelog_list, &manifests, &count);
+    for (size_t i = 0; i < count; i++)
+        tarn_map_set(names, manifests[i].name, names);
+    tarn_map_set(names, snap->s.changelog_list, names);
 }
 
 /* Removes what the snapshots of `gone` name and no snapshot that is there does. */

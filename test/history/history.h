@@ -36,7 +36,8 @@ struct file { /* a data file; nobody reads what is in it */
     char name[24];
     struct request *request; /* who adds it; NULL: a foreign one */
     int part;                /* of the request: 0 append, 1 compact */
-    int bucket, level;
+    int partition, bucket, level;
+    bool is_changelog;
     int64_t low, high, first_sequence;
 };
 
@@ -67,7 +68,7 @@ struct snap { /* one snapshot that was in the folder, from its creation to its r
     struct tarn_slice json;
     struct tarn_snapshot s;
     struct snap *parent; /* NULL: the first */
-    struct files added, removed, live;
+    struct files added, removed, changes /* changelog */, live;
     bool told; /* somebody was told that it landed */
     bool seen; /* the daemon surely knows of it: it planned or committed on it, or behind it */
 };
@@ -96,7 +97,8 @@ struct
     int64_t identifier;
     uint64_t content;
     struct tarn_commit commit;
-    struct files adds[2], removes[2];
+    struct files adds[2], removes[2], changes[2];
+    int partition; /* that it overwrites, where it names one */
     bool has_part[2];
     struct snap *landings[2][LANDINGS_MAX];
     int landing_count[2];
@@ -145,6 +147,8 @@ struct plan { /* what a run is made of; drawn from the seed */
     bool remote;
     bool faults, kills, foreign, rewrites /* roll-back, expiry */, pauses, lose_state, lies;
     bool overwrites;
+    int partitions; /* 1: the table has none */
+    bool changelog; /* requests bring changelog files, too */
     int64_t foreign_check_ms;
     int latency_ms;
     const char *group_commit; /* the table's option */
@@ -203,9 +207,13 @@ bool truth_was_latest(const struct snap *snap, int64_t from_ms, int seq);
 bool truth_survives(const struct snap *snap, int seq); /* not rolled back or taken back by then */
 /* The daemon has shown that it knows the history up to this snapshot. */
 void truth_seen(struct snap *snap);
+/* What lies below a gap is no history to anybody, and after the end of who put it nobody knows it: it stays. */
+void truth_leave_behind(void);
 /* Reads every snapshot in the folder again, as a stranger would. */
 void truth_check_folder(void);
-struct file *file_new(struct request *request, int part, int bucket, int level);
+struct file *file_new(struct request *request, int part, int partition, int bucket, int level);
+struct file *changelog_file_new(struct request *request, int part, const struct file *of);
+bool overwrites(const struct request *r, const struct file *file); /* would it take it away? */
 struct file *file_find(struct tarn_slice name);
 struct tarn_manifest_entry file_entry(const struct file *file, enum tarn_entry_kind kind);
 void read_delta(const struct tarn_snapshot *s, struct files *added, struct files *removed);

@@ -368,6 +368,7 @@ void life_shut_down(void)
     world->life = NULL;
     end_life(life);
     note("life %d: over", life->number);
+    truth_leave_behind();
     snprintf(world->left, sizeof world->left, "%sstate-%d", world->folder, life->number + 1);
     state_sim_copy(life->folder, world->left, 0);
 }

@@ -14,8 +14,9 @@ struct world *world;
 
 static const char schema_json[] =
     "{\"version\":3,\"id\":0,\"fields\":[{\"id\":0,\"name\":\"id\",\"type\":\"BIGINT NOT NULL\"},"
-    "{\"id\":1,\"name\":\"v\",\"type\":\"STRING\"}],\"highestFieldId\":1,\"partitionKeys\":[],"
-    "\"primaryKeys\":[\"id\"],\"options\":{\"bucket\":\"2\",\"tarn.group-commit\":\"%s\"},"
+    "{\"id\":1,\"name\":\"v\",\"type\":\"STRING\"},{\"id\":2,\"name\":\"p\",\"type\":\"INT NOT NULL\"}],"
+    "\"highestFieldId\":2,\"partitionKeys\":[%s],\"primaryKeys\":[\"id\"%s],"
+    "\"options\":{\"bucket\":\"2\",\"tarn.group-commit\":\"%s\",\"changelog-producer\":\"%s\"},"
     "\"timeMillis\":1}";
 
 int note(const char *format, ...)
@@ -91,18 +92,21 @@ static void draw_plan(struct plan *p, uint64_t seed, enum mutation mutation)
     p->latency_ms = sim_chance(SIM_WORK, 500) ? 5 : 60;
     p->group_commit = groups[sim_between(SIM_WORK, 0, 4)];
     p->lies = p->faults && seed % 4 == 3;
+    p->partitions = sim_chance(SIM_WORK, 500) ? 3 : 1;
+    p->changelog = sim_chance(SIM_WORK, 400);
 }
 
 static void note_plan(const struct plan *p)
 {
     note("seed %" PRIu64
-         ": %d clients x %d, %d users, %d watchers%s%s%s%s%s%s%s%s%s, foreign_check %" PRId64
+         ": %d clients x %d, %d users, %d watchers%s%s%s%s%s%s%s%s%s%s%s, foreign_check %" PRId64
          " ms, group-commit %s, latency %d",
          p->seed, p->clients, p->operations, p->users, p->watchers, p->remote ? ", remote" : "",
          p->faults ? ", faults" : "", p->lies ? ", lies" : "", p->kills ? ", kills" : "",
          p->foreign ? ", foreign" : "", p->rewrites ? ", rewrites" : "",
          p->pauses ? ", pauses" : "", p->lose_state ? ", lost state" : "",
-         p->overwrites ? ", overwrites" : "", p->foreign_check_ms, p->group_commit, p->latency_ms);
+         p->overwrites ? ", overwrites" : "", p->partitions > 1 ? ", partitions" : "",
+         p->changelog ? ", changelog" : "", p->foreign_check_ms, p->group_commit, p->latency_ms);
 }
 
 /* --- the threads --- */
@@ -286,7 +290,10 @@ static void end_in_calm(pthread_t *watchers)
 static void open_store(void)
 {
     TARN_OWN(tarn_buf_drop) struct tarn_buf schema = {0};
-    tarn_buf_printf(&schema, schema_json, world->plan.group_commit);
+    bool has_partitions = world->plan.partitions > 1;
+    tarn_buf_printf(&schema, schema_json, has_partitions ? "\"p\"" : "",
+                    has_partitions ? ",\"p\"" : "", world->plan.group_commit,
+                    world->plan.changelog ? "input" : "none");
     struct tarn_status *s = tarn_store_open("memory:", &world->memory);
     tarn_assert(s == TARN_OK);
     world->truth = truth_store_new(world->memory);

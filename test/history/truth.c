@@ -90,12 +90,13 @@ static const char *files_text(const struct files *files)
 
 /* --- data files --- */
 
-struct file *file_new(struct request *request, int part, int bucket, int level)
+struct file *file_new(struct request *request, int part, int partition, int bucket, int level)
 {
     struct file *file = tarn_calloc(1, sizeof *file);
     file->number = (int)world->file_count;
     file->request = request;
     file->part = part;
+    file->partition = partition;
     file->bucket = bucket;
     file->level = level;
     file->low = level > 0 ? 0 : file->number;
@@ -110,6 +111,31 @@ struct file *file_new(struct request *request, int part, int bucket, int level)
     world->files[world->file_count++] = file;
     tarn_map_set(world->file_by_name, tarn_slice_str(file->name), file);
     return file;
+}
+
+struct file *changelog_file_new(struct request *request, int part, const struct file *of)
+{
+    struct file *file = file_new(request, part, of->partition, of->bucket, 0);
+    file->is_changelog = true;
+    return file;
+}
+
+bool overwrites(const struct request *r, const struct file *file)
+{
+    switch (r->commit.overwrite) {
+    case TARN_OVERWRITE_NONE:
+        return false;
+    case TARN_OVERWRITE_TABLE:
+        return true;
+    case TARN_OVERWRITE_PARTITIONS:
+        return file->partition == r->partition;
+    case TARN_OVERWRITE_DYNAMIC:
+        break;
+    }
+    for (size_t i = 0; i < r->adds[0].count; i++)
+        if (r->adds[0].list[i]->partition == file->partition)
+            return true;
+    return false;
 }
 
 struct file *file_find(struct tarn_slice name)
@@ -127,11 +153,25 @@ static struct tarn_slice key_row(int64_t id)
     return tarn_arena_copy(world->op->arena, tarn_buf_slice(&row));
 }
 
+static struct tarn_slice partition_row(int partition)
+{
+    static const struct tarn_type type = {.id = TARN_TYPE_INT};
+    const struct tarn_type *types[] = {&type};
+    struct tarn_value value = {.integer = partition};
+    TARN_OWN(tarn_buf_drop) struct tarn_buf row = {0};
+    if (world->plan.partitions == 1)
+        return tarn_row_empty();
+    tarn_row_serialize(types, &value, 1, &row);
+    return tarn_arena_copy(world->op->arena, tarn_buf_slice(&row));
+}
+
 struct tarn_manifest_entry file_entry(const struct file *file, enum tarn_entry_kind kind)
 {
     static int64_t no_nulls[1];
-    struct tarn_manifest_entry e = {
-        .kind = kind, .partition = tarn_row_empty(), .bucket = file->bucket, .total_buckets = 2};
+    struct tarn_manifest_entry e = {.kind = kind,
+                                    .partition = partition_row(file->partition),
+                                    .bucket = file->bucket,
+                                    .total_buckets = 2};
     e.file = (struct tarn_data_file){.name = tarn_slice_str(file->name),
                                      .size = 1000,
                                      .row_count = 10,
@@ -239,6 +279,8 @@ static struct file *entry_file(const struct tarn_manifest_entry *entry)
     if (entry->bucket != file->bucket || entry->file.level != file->level)
         broken("a manifest has file %s in bucket %d, level %d and not %d, %d", file->name,
                entry->bucket, entry->file.level, file->bucket, file->level);
+    if (!tarn_slice_equal(entry->partition, partition_row(file->partition)))
+        broken("a manifest has file %s in another partition than %d", file->name, file->partition);
     return file;
 }
 
@@ -253,6 +295,23 @@ void read_delta(const struct tarn_snapshot *s, struct files *added, struct files
         if (files_have(added, file) || files_have(removed, file))
             broken("the delta of snapshot %" PRId64 " names %s twice", s->id, file->name);
         files_add(to, file);
+    }
+    free(entries);
+}
+
+static void read_changes(const struct tarn_snapshot *s, struct files *changes)
+{
+    struct tarn_manifest_entry *entries;
+    size_t count;
+    if (s->changelog_list.size == 0)
+        return;
+    read_entries(s->changelog_list, &entries, &count);
+    for (size_t i = 0; i < count; i++) {
+        struct file *file = entry_file(&entries[i]);
+        if (!file->is_changelog || entries[i].kind != TARN_ENTRY_ADD || files_have(changes, file))
+            broken("the changelog of snapshot %" PRId64 " has %s, twice or as none", s->id,
+                   file->name);
+        files_add(changes, file);
     }
     free(entries);
 }
@@ -359,10 +418,32 @@ struct members {
     int part, count;
 };
 
+static void add_overwritten(const struct snap *snap, const struct request *r, struct files *removed)
+{
+    for (size_t i = 0; snap->parent != NULL && i < snap->parent->live.count; i++)
+        if (overwrites(r, snap->parent->live.list[i]))
+            files_add(removed, snap->parent->live.list[i]);
+}
+
+/* A partition that was dropped: nothing is added that tells whose snapshot it is. Only streams do that here. */
+static struct request *find_drop(const struct snap *snap)
+{
+    if (snap->s.kind != TARN_COMMIT_OVERWRITE)
+        return NULL;
+    for (size_t i = 0; i < world->request_count; i++) {
+        struct request *r = world->requests[i];
+        if (r->commit.overwrite != TARN_OVERWRITE_NONE && r->adds[0].count == 0 &&
+            r->identifier == snap->s.commit_identifier &&
+            tarn_slice_equal(r->commit.user, snap->s.commit_user))
+            return r;
+    }
+    return NULL;
+}
+
 /* Whose parts are in this snapshot: each whole, and nothing else. */
 static void find_members(const struct snap *snap, struct members *members)
 {
-    struct files removed = {0};
+    struct files removed = {0}, changes = {0};
     members->count = 0;
     members->part = -1;
     for (size_t i = 0; i < snap->added.count; i++) {
@@ -376,15 +457,27 @@ static void find_members(const struct snap *snap, struct members *members)
         if (members->count > 0 && members->list[members->count - 1] == r)
             continue; /* files of one request have numbers in a row */
         members->list[members->count++] = r;
+        for (size_t f = 0; f < r->changes[file->part].count; f++)
+            files_add(&changes, r->changes[file->part].list[f]);
         for (size_t f = 0; f < r->adds[file->part].count; f++)
             if (!files_have(&snap->added, r->adds[file->part].list[f]))
                 broken("snapshot %" PRId64 " has request %d but for its file %s", snap->id,
                        r->number, r->adds[file->part].list[f]->name);
         for (size_t f = 0; f < r->removes[file->part].count; f++)
             files_add(&removed, r->removes[file->part].list[f]);
-        if (r->commit.overwrite != TARN_OVERWRITE_NONE && file->part == 0 && snap->parent != NULL)
-            files_copy(&removed, &snap->parent->live);
+        if (file->part == 0)
+            add_overwritten(snap, r, &removed);
     }
+    struct request *drop = members->count == 0 ? find_drop(snap) : NULL;
+    if (drop != NULL) {
+        members->part = 0;
+        members->list[members->count++] = drop;
+        add_overwritten(snap, drop, &removed);
+    }
+    if (!files_equal(&changes, &snap->changes))
+        broken("the changelog of snapshot %" PRId64 " is%s; asked for was%s", snap->id,
+               files_text(&snap->changes), files_text(&changes));
+    free(changes.list);
     if (!files_equal(&removed, &snap->removed))
         broken("snapshot %" PRId64 " removes%s; asked for was%s", snap->id,
                files_text(&snap->removed), files_text(&removed));
@@ -550,6 +643,9 @@ static void check_numbers(const struct snap *snap, const struct members *members
         broken("snapshot %" PRId64 " counts %" PRId64 " + %" PRId64 " records; %" PRId64
                " before it, %" PRId64 " in it",
                s->id, s->total_record_count, s->delta_record_count, before, delta);
+    if (TARN_MAX(s->changelog_record_count, (int64_t)0) != 10 * (int64_t)snap->changes.count)
+        broken("snapshot %" PRId64 " counts %" PRId64 " changed records in %zu files", s->id,
+               s->changelog_record_count, snap->changes.count);
     int64_t watermark = snap->parent == NULL ? TARN_SNAPSHOT_NONE : snap->parent->s.watermark;
     for (int i = 0; i < members->count; i++)
         watermark = TARN_MAX(watermark, members->list[i]->commit.watermark);
@@ -574,6 +670,7 @@ static bool stands(struct snap *snap)
     may_miss = world->last_rewrite_ms >= 0;
     read_live(&snap->s, false, &snap->live);
     read_delta(&snap->s, &snap->added, &snap->removed);
+    read_changes(&snap->s, &snap->changes);
     bool whole = !missed;
     may_miss = missed = false;
     snap->parent = parent;
@@ -617,6 +714,12 @@ static void check_ours(struct snap *snap)
     }
 }
 
+static void add_landing(struct request *r, int part, struct snap *snap)
+{
+    tarn_assert(r->landing_count[part] < LANDINGS_MAX);
+    r->landings[part][r->landing_count[part]++] = snap;
+}
+
 static void add_landings(struct snap *snap)
 {
     const struct request *last = NULL;
@@ -626,9 +729,11 @@ static void add_landings(struct snap *snap)
         if (r == NULL || r == last)
             continue;
         last = r;
-        tarn_assert(r->landing_count[file->part] < LANDINGS_MAX);
-        r->landings[file->part][r->landing_count[file->part]++] = snap;
+        add_landing(r, file->part, snap);
     }
+    struct request *drop = snap->added.count == 0 ? find_drop(snap) : NULL;
+    if (drop != NULL)
+        add_landing(drop, 0, snap);
 }
 
 static void created(int64_t id, struct tarn_slice body)
@@ -708,6 +813,18 @@ static void removed(int64_t id)
     if (my_removal != REMOVED_BY_US)
         world->last_rewrite_ms = sim_now_ms();
     note_latest(snap->removed_seq);
+}
+
+void truth_leave_behind(void)
+{
+    int64_t earliest = truth_earliest_id();
+    for (int64_t id = 1; id < earliest; id++) {
+        if (world->at[id] == NULL || !world->at[id]->floating)
+            continue;
+        note("snapshot-%" PRId64 " is left below the history", id);
+        world->at[id] = NULL;
+        world->floating_count--;
+    }
 }
 
 void truth_check_folder(void)

@@ -107,7 +107,10 @@ static const struct tarn_subscribe_door door = {.encode = encode,
 static void check_files(const struct watcher *w, const struct snap *snap)
 {
     static const struct files none;
-    const struct files *want = snap->s.kind == TARN_COMMIT_APPEND ? &snap->added : &none;
+    const struct files *want =
+        world->plan.changelog ? (snap->s.kind == TARN_COMMIT_OVERWRITE ? &none : &snap->changes)
+        : snap->s.kind == TARN_COMMIT_APPEND ? &snap->added
+                                             : &none;
     if (w->changes && !files_equal(&w->so_far, want))
         broken("watcher %d is told %zu files of snapshot %" PRId64 ", which brought %zu", w->number,
                w->so_far.count, snap->id, want->count);
