@@ -190,7 +190,7 @@ static struct request *make_request(struct life *life, int client)
         }
     } else {
         r = request_new();
-        if (dice < 30 && world->plan.overwrites)
+        if (dice < (world->plan.partitions > 1 ? 37 : 30) && world->plan.overwrites)
             make_overwrite(r, partition);
         bool one = r->commit.overwrite == TARN_OVERWRITE_PARTITIONS;
         bool drops = one && streaming && sim_chance(SIM_WORK, 400);
@@ -554,7 +554,25 @@ static void filter(struct life *life, int client)
 
 /* --- plans --- */
 
-static void check_plan(const struct tarn_plan *plan, struct snap **out)
+/* Every second one asks for one partition. -1: all. */
+static int draw_where(struct tarn_plan_request *request)
+{
+    if (world->plan.partitions == 1 || sim_chance(SIM_WORK, 500))
+        return -1;
+    int partition = (int)sim_between(SIM_WORK, 0, world->plan.partitions - 1);
+    request->where = tarn_slice_str(tarn_arena_printf(world->op->arena, "p = %d", partition));
+    return partition;
+}
+
+static size_t count_of(const struct files *files, int partition)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < files->count; i++)
+        count += partition < 0 || files->list[i]->partition == partition;
+    return count;
+}
+
+static void check_plan(const struct tarn_plan *plan, int partition, struct snap **out)
 {
     *out = NULL;
     if (!plan->has_snapshot) {
@@ -575,10 +593,13 @@ static void check_plan(const struct tarn_plan *plan, struct snap **out)
         if (!files_have(&snap->live, file))
             broken("the plan of snapshot %" PRId64 " has %s, which isn't in it", snap->id,
                    file->name);
+        if (partition >= 0 && file->partition != partition)
+            broken("a plan of partition %d has %s, of %d", partition, file->name, file->partition);
     }
-    if (files.count != snap->live.count)
+    size_t want = count_of(&snap->live, partition);
+    if (files.count != want)
         broken("the plan of snapshot %" PRId64 " has %zu files and not %zu", snap->id, files.count,
-               snap->live.count);
+               want);
     free(files.list);
     truth_seen(snap);
     *out = snap;
@@ -612,6 +633,7 @@ static void plan_latest(struct life *life)
     tarn_op_init(&op);
     struct tarn_plan_request request = {.version = TARN_VERSION_LATEST,
                                         .no_splits = sim_chance(SIM_WORK, 500)};
+    int partition = draw_where(&request);
     struct tarn_plan plan = {0};
     int64_t begin_ms = sim_now_ms();
     int begin = note("plan");
@@ -619,7 +641,7 @@ static void plan_latest(struct life *life)
     if (!life->dead && s == TARN_OK) {
         int end = note("planned snapshot %" PRId64, plan.has_snapshot ? plan.snapshot.id : 0);
         struct snap *snap;
-        check_plan(&plan, &snap);
+        check_plan(&plan, partition, &snap);
         if (!truth_was_latest(snap, begin_ms - world->plan.foreign_check_ms, end))
             broken("a plan of the latest snapshot is of %" PRId64 ", which isn't",
                    snap == NULL ? 0 : snap->id);
@@ -641,6 +663,7 @@ static void plan_older(struct life *life)
         return;
     int64_t id = sim_between(SIM_WORK, TARN_MAX(latest->id - 12, (int64_t)1), latest->id);
     struct tarn_plan_request request = {.version = TARN_VERSION_ID(id), .no_splits = true};
+    int partition = draw_where(&request);
     struct tarn_plan plan = {0};
     struct snap *there = world->at[id];
     int64_t begin_ms = sim_now_ms();
@@ -649,7 +672,7 @@ static void plan_older(struct life *life)
     if (!life->dead && s == TARN_OK) {
         struct snap *snap;
         note("planned snapshot %" PRId64, plan.snapshot.id);
-        check_plan(&plan, &snap);
+        check_plan(&plan, partition, &snap);
         if (snap == NULL || snap->id != id)
             broken("a plan of snapshot %" PRId64 " is of %" PRId64, id,
                    snap == NULL ? 0 : snap->id);
