@@ -436,6 +436,7 @@ static struct tarn_status *start_maintain(struct daemon *d)
     struct tarn_maintain_options options = {
         .catalog = d->catalog,
         .exec = d->exec,
+        .state = d->state,
         .automatic = tarn_conf_bool(d->conf, TARN_CONF_compaction_auto),
         .check_interval_ms = tarn_conf_int(d->conf, TARN_CONF_compaction_check_interval),
         .lease_ms = tarn_conf_int(d->conf, TARN_CONF_worker_lease),

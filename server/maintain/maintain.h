@@ -14,6 +14,7 @@
 #define TARN_MAINTAIN_H
 
 #include "catalog/catalog.h"
+#include "state/state.h"
 
 #define TARN_TASK_TRIES_MAX 5
 
@@ -37,6 +38,7 @@ struct tarn_maintain;
 struct tarn_maintain_options {
     struct tarn_catalog *catalog;
     struct tarn_exec *exec;
+    struct tarn_state *state; /* kept tidy; NULL: there is none */
     bool automatic;
     int64_t check_interval_ms, lease_ms;
 };

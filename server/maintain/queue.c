@@ -225,6 +225,8 @@ static void tick(void *arg)
     tarn_maintain__drop_silent_workers(m);
     pthread_mutex_unlock(&m->lock);
     tarn_maintain__check(m);
+    if (m->options.state != NULL)
+        tarn_state_tidy(m->options.state);
 }
 
 /* --- leasing --- */

@@ -36,6 +36,7 @@ struct tarn_state {
     /* intact.c: since the last mark */
     atomic_size_t unmarked_size;
     _Atomic int64_t marked_ms;
+    atomic_size_t marked_size; /* of the MANIFEST then */
     pthread_mutex_t marking; /* held by who writes the mark */
 
     /* door.c: what ended the writes */

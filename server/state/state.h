@@ -36,6 +36,9 @@ void tarn_state_close(
  * What such a state has to say, owned; NULL: nothing, it takes writes. */
 TARN_MUST struct tarn_status *tarn_state_problem(struct tarn_state *state);
 
+/* Called now and then: what compactions have left behind since the last write is removed. Cheap where there is nothing. */
+void tarn_state_tidy(struct tarn_state *state);
+
 /* Appends the value to *out. */
 TARN_MUST struct tarn_status *tarn_state_get(struct tarn_state *state, enum tarn_family family,
                                              struct tarn_slice key, bool *found,

@@ -361,6 +361,47 @@ TARN_TEST(state, a_bad_place_is_named)
     expect_refused(tarn_arena_printf(t->arena, "%s-no/state", path), TARN_OBJECT_NOT_FOUND, path);
 }
 
+/* ---- what isn't needed any more ---- */
+
+static int log_count(const char *folder)
+{
+    int count = 0;
+    DIR *entries = opendir(folder);
+    for (const struct dirent *entry; (entry = readdir(entries)) != NULL;)
+        count += strstr(entry->d_name, ".log") != NULL;
+    closedir(entries);
+    return count;
+}
+
+static void tidy_later(struct tarn_state *state)
+{
+    atomic_store(&state->marked_ms, -60000); /* a minute has passed */
+    tarn_state_tidy(state);
+}
+
+TARN_TEST(state, an_idle_state_lets_go_of_what_it_does_not_need)
+{
+    char *error = NULL;
+    const char *folder = tarn_test_dir(t);
+    struct tarn_state *state = open_state(folder, true);
+    put(state, TARN_FAMILY_LIVE, "a", "1");
+    put(state, TARN_FAMILY_META, "b", "1");
+    rocksdb_flushoptions_t *options = rocksdb_flushoptions_create();
+    rocksdb_flush_cf(state->db, options, state->families[TARN_FAMILY_META], &error);
+    rocksdb_flush_cf(state->db, options, state->families[TARN_FAMILY_LIVE], &error);
+    rocksdb_flushoptions_destroy(options);
+    expect_null(error);
+    expect_int(log_count(folder), 2);
+    tarn_state_tidy(state); /* the last mark was a moment ago */
+    expect_int(log_count(folder), 2);
+    tidy_later(state);
+    expect_int(log_count(folder), 1);
+    expect_int(unlink(tarn_arena_printf(t->arena, "%s/MARK", folder)), 0);
+    tidy_later(state); /* nothing waits: nothing is written */
+    expect_int(access(tarn_arena_printf(t->arena, "%s/MARK", folder), F_OK), -1);
+    tarn_state_close(state);
+}
+
 /* ---- what it costs ---- */
 
 static long resident_kib(void)
