@@ -110,8 +110,8 @@ static struct tarn_status *put_until_known(struct tarn_op *op, struct tarn_put *
 }
 
 /* Does snapshot `above` stand on ours, or was it there before: of a history whose N is gone? */
-static struct tarn_status *is_followed(struct tarn_op *op, const struct tarn_put *put,
-                                       int64_t above, bool *out)
+struct tarn_status *tarn_table__is_followed(struct tarn_op *op, const struct tarn_put *put,
+                                            int64_t above, bool *out)
 {
     struct tarn_snapshot next;
     struct tarn_slice json;
@@ -151,7 +151,7 @@ struct tarn_status *tarn_table__has_manifests(struct tarn_op *op, const struct t
 static struct tarn_status *judge_past(struct tarn_op *op, struct tarn_put *put, int64_t above)
 {
     bool followed;
-    TARN_TRY(is_followed(op, put, above, &followed));
+    TARN_TRY(tarn_table__is_followed(op, put, above, &followed));
     put->claim = followed ? TARN_CLAIM_MADE : TARN_CLAIM_PAST;
     put->expired = true;
     return TARN_OK;
@@ -164,7 +164,7 @@ struct tarn_status *tarn_table__take_back(struct tarn_op *op, struct tarn_put *p
     TARN_TRY(read_back(op, put, &found, &ours));
     if (!ours)
         return TARN_OK;
-    TARN_TRY(is_followed(op, put, put->id + 1, &followed));
+    TARN_TRY(tarn_table__is_followed(op, put, put->id + 1, &followed));
     if (followed)
         return TARN_OK;
     TARN_TRY(tarn_store_remove(table->env->store, op, snapshot_key(op, table, put->id)));

@@ -157,6 +157,10 @@ bool tarn_table__is_open(const struct tarn_table *table, const struct tarn_ident
 /* Is what it names still there? */
 TARN_MUST struct tarn_status *tarn_table__has_manifests(struct tarn_op *op,
                                                         const struct tarn_put *put, bool *out);
+/* Does snapshot `above`, where it is there, stand on this put's? */
+TARN_MUST struct tarn_status *tarn_table__is_followed(struct tarn_op *op,
+                                                      const struct tarn_put *put, int64_t above,
+                                                      bool *out);
 /* What lies at N, if it is this put's and nobody stands on it, is removed: taken_back. */
 TARN_MUST struct tarn_status *tarn_table__take_back(struct tarn_op *op, struct tarn_put *put);
 

@@ -463,6 +463,23 @@ struct tarn_status *tarn_table__indexed_id(struct tarn_table *table, int64_t *id
     return TARN_OK;
 }
 
+struct tarn_status *tarn_table__indexed_first(struct tarn_table *table, int64_t *id)
+{
+    TARN_OWN(tarn_buf_drop) struct tarn_buf prefix = {0};
+    tarn_table__tagged_key(table->uuid, 's', &prefix);
+    TARN_OWN(tarn_state_iterator_drop)
+    struct tarn_state_iterator *it =
+        tarn_state_iterator_new(table->env->state, TARN_FAMILY_SNAPSHOTS, tarn_buf_slice(&prefix));
+    struct tarn_slice key, value;
+    *id = 0;
+    if (tarn_state_iterator_next(it, &key, &value)) {
+        struct tarn_slice rest = tarn_slice_of(key.data + prefix.size, key.size - prefix.size);
+        if (!tarn_key_take_i64(&rest, id))
+            return tarn_table__damaged_value(value);
+    }
+    return tarn_state_iterator_error(it);
+}
+
 struct tarn_status *tarn_table__indexed_snapshot(struct tarn_table *table, int64_t id, bool *found,
                                                  struct tarn_buf *json)
 {

@@ -75,6 +75,25 @@ void tarn_table__index_batch_snapshot(struct tarn_index_batch *batch,
                                       const struct tarn_delta *delta);
 TARN_MUST struct tarn_status *tarn_table__index_batch_write(struct tarn_index_batch *batch);
 
+/* --- what a snapshot is made of (stands.c) --- */
+struct tarn_manifests {
+    struct tarn_arena *arena;         /* NULL: not read */
+    struct tarn_manifest_file *files; /* of the base list, then of the delta list */
+    size_t base_count, count;
+};
+void tarn_table__manifests_fini(struct tarn_manifests *m);
+TARN_MUST struct tarn_status *tarn_table__read_manifests(struct tarn_op *op,
+                                                         struct tarn_table *table,
+                                                         const struct tarn_snapshot *snapshot,
+                                                         struct tarn_manifests *out);
+/* Is what `next` has in its base list the files that `below` left? Reads the manifests that only one of them names. */
+TARN_MUST struct tarn_status *tarn_table__stands_on(struct tarn_op *op, struct tarn_table *table,
+                                                    const struct tarn_manifests *below,
+                                                    const struct tarn_manifests *next, bool *out);
+
+/* The first snapshot that is indexed; 0: none is. */
+TARN_MUST struct tarn_status *tarn_table__indexed_first(struct tarn_table *table, int64_t *id);
+
 /* All that these manifests leave live, of an index that is empty (load.c). */
 TARN_MUST struct tarn_status *tarn_table__index_load(struct tarn_op *op, struct tarn_table *table,
                                                      const struct tarn_manifest_file *files,

@@ -92,7 +92,13 @@ struct tarn_status *tarn_table__is_late(struct tarn_op *op, struct tarn_table *t
         put = keep_put(op->arena, &late->put); /* the list may change meanwhile */
     }
     pthread_mutex_unlock(&table->lock);
-    return ask ? is_undone(op, &put, out) : TARN_OK;
+    bool followed = false;
+    if (ask)
+        TARN_TRY(is_undone(op, &put, out));
+    if (*out) /* then it is history to others, and isn't taken back */
+        TARN_TRY(tarn_table__is_followed(op, &put, id + 1, &followed));
+    *out = *out && !followed;
+    return TARN_OK;
 }
 
 static void forget(struct tarn_table *table, int64_t before_ms)

@@ -1,4 +1,5 @@
 #include "table/commit_internal.h"
+#include "table/index.h"
 
 /*
  * The look for what others wrote, and the views that readers hold of what it found: the folder is asked where the last
@@ -232,24 +233,26 @@ static struct tarn_status *find_history(struct tarn_op *op, struct tarn_table *t
     return TARN_OK;
 }
 
-/* The index follows the folder to *range, and the head is the snapshot whose bytes were indexed last: another may have its id
+/* The index follows the folder to *range, which begins where the index does, and the head is the snapshot whose bytes were indexed last: another may have its id
  * by the time the head is read. */
 static struct tarn_status *reach(struct tarn_op *op, struct tarn_table *table,
-                                 struct tarn_range range, struct tarn_head **out)
+                                 struct tarn_range *range, struct tarn_head **out)
 {
-    int64_t indexed;
+    int64_t indexed, first;
     uint64_t hash = 0;
     bool found;
-    TARN_TRY(tarn_table__horizon_rise(table, range));
-    TARN_TRY(tarn_table__index_catch_up(op, table, range));
+    TARN_TRY(tarn_table__horizon_rise(table, *range));
+    TARN_TRY(tarn_table__index_catch_up(op, table, *range));
+    TARN_TRY(tarn_table__indexed_first(table, &first));
     TARN_OWN(tarn_head_drop) struct tarn_head *head = NULL;
-    TARN_TRY(tarn_table__load_head(op, table, range.latest, &found, &head));
+    TARN_TRY(tarn_table__load_head(op, table, range->latest, &found, &head));
     if (found)
         TARN_TRY(tarn_table__indexed_id(table, &indexed, &hash));
     if (!found || (head->id != 0 && (indexed != head->id || hash != tarn_xxh64(head->json, 0))))
         return tarn_status_new(TARN_SNAPSHOT_ROLLED_BACK,
                                "table %s: snapshot %" PRId64 " was rolled back while it was read",
-                               table->name, range.latest);
+                               table->name, range->latest);
+    range->earliest = TARN_MAX(range->earliest, first); /* below it the history is another one */
     *out = tarn_move(head);
     return TARN_OK;
 }
@@ -277,7 +280,7 @@ static struct tarn_status *follow(struct tarn_op *op, struct tarn_table *table,
     for (int tries = 1;; tries++) {
         struct tarn_range now;
         uint64_t hash_now;
-        struct tarn_status *s = reach(op, table, *range, head);
+        struct tarn_status *s = reach(op, table, range, head);
         if (!is_missing(s))
             return s;
         bool moves = tarn_status_reason(s) == TARN_SNAPSHOT_ROLLED_BACK; /* not what is there now */

@@ -88,16 +88,55 @@ static struct tarn_status *follow(void *arg, struct tarn_manifest_entry *entries
 }
 
 static struct tarn_status *index_delta(struct tarn_op *op, struct tarn_table *table,
-                                       const struct tarn_snapshot *snapshot, struct following *f)
+                                       const struct tarn_manifests *m, struct following *f)
+{
+    for (size_t i = m->base_count; i < m->count; i++) {
+        f->manifest = m->files[i].name;
+        TARN_TRY(tarn_table__walk_manifest(op, table, &m->files[i], follow, f));
+    }
+    return TARN_OK;
+}
+
+struct ground { /* what the next snapshot should stand on: the indexed one */
+    struct tarn_manifests manifests;
+    bool left;      /* it doesn't: nothing was indexed */
+    bool disagrees; /* what it deletes isn't there */
+};
+
+static void ground_fini(struct ground *ground)
+{
+    tarn_table__manifests_fini(&ground->manifests);
+}
+
+/* That of the indexed snapshot, where it isn't known from the turn before. */
+static struct tarn_status *read_ground(struct tarn_op *op, struct tarn_table *table, int64_t id,
+                                       struct tarn_manifests *out)
 {
     TARN_OWN(tarn_arena_drop) struct tarn_arena *arena = tarn_arena_new();
-    struct tarn_manifest_file *files;
-    size_t count;
-    TARN_TRY(tarn_table__read_list(op, table, snapshot, TARN_LIST_DELTA, arena, &files, &count));
-    for (size_t i = 0; i < count; i++) {
-        f->manifest = files[i].name;
-        TARN_TRY(tarn_table__walk_manifest(op, table, &files[i], follow, f));
-    }
+    TARN_OWN(tarn_buf_drop) struct tarn_buf json = {0};
+    struct tarn_snapshot snapshot;
+    bool found;
+    if (out->arena != NULL)
+        return TARN_OK;
+    TARN_TRY(tarn_table__indexed_snapshot(table, id, &found, &json));
+    if (!found)
+        return tarn_status_new(TARN_OBJECT_NOT_FOUND, "table %s: snapshot %" PRId64 " is gone",
+                               table->name, id);
+    TARN_TRY(tarn_snapshot_decode(tarn_buf_slice(&json), arena, &snapshot));
+    return tarn_table__read_manifests(op, table, &snapshot, out);
+}
+
+static struct tarn_status *check_stands(struct tarn_op *op, struct tarn_table *table, int64_t below,
+                                        const struct tarn_manifests *next, struct ground *ground)
+{
+    bool stands = false;
+    struct tarn_status *s = read_ground(op, table, below, &ground->manifests);
+    if (s == TARN_OK)
+        s = tarn_table__stands_on(op, table, &ground->manifests, next, &stands);
+    ground->left = !stands;
+    if (tarn_status_reason(s) != TARN_OBJECT_NOT_FOUND) /* then its own base says enough */
+        return s;
+    tarn_status_free(s);
     return TARN_OK;
 }
 
@@ -105,10 +144,11 @@ static struct tarn_status *index_delta(struct tarn_op *op, struct tarn_table *ta
  * isn't the first). Others may roll back and fill up between any two reads: what is read now stands on what
  * was read before only if that is still there. */
 static struct tarn_status *index_next(struct tarn_op *op, struct tarn_table *table, int64_t id,
-                                      uint64_t first, bool *disagrees)
+                                      uint64_t first, struct ground *ground)
 {
     TARN_OWN(tarn_arena_drop) struct tarn_arena *arena = tarn_arena_new();
     TARN_OWN(tarn_free_drop) struct tarn_manifest_entry *changelog = NULL;
+    TARN_OWN(tarn_table__manifests_fini) struct tarn_manifests manifests = {0};
     TARN_OWN(tarn_table__index_batch_drop)
     struct tarn_index_batch *b = tarn_table__index_batch_new(table);
     struct tarn_snapshot snapshot;
@@ -117,15 +157,21 @@ static struct tarn_status *index_next(struct tarn_op *op, struct tarn_table *tab
     bool found;
     int64_t below;
     uint64_t below_hash = 0;
+    ground->left = ground->disagrees = false;
     TARN_TRY(tarn_table__indexed_id(table, &below, &below_hash));
     TARN_TRY(tarn_table__read_snapshot(op, table, id, arena, &found, &json, &snapshot));
     if (!found)
         return tarn_status_new(TARN_SNAPSHOT_NOT_FOUND,
                                "table %s: snapshot %" PRId64 " is missing between others",
                                table->name, id);
+    TARN_TRY(tarn_table__read_manifests(op, table, &snapshot, &manifests));
+    if (first == 0)
+        TARN_TRY(check_stands(op, table, below, &manifests, ground));
+    if (ground->left)
+        return check_is(op, table, below, below_hash);
     struct following f = {b, id, first != 0, &delta, {0}, false};
-    struct tarn_status *s = index_delta(op, table, &snapshot, &f);
-    *disagrees = f.disagrees;
+    struct tarn_status *s = index_delta(op, table, &manifests, &f);
+    ground->disagrees = f.disagrees;
     TARN_TRY(s);
     TARN_TRY(read_changelog(op, table, &snapshot, arena, &changelog, &delta.changelog_count));
     delta.changelog = changelog;
@@ -137,7 +183,45 @@ static struct tarn_status *index_next(struct tarn_op *op, struct tarn_table *tab
         TARN_TRY(check_is(op, table, below, below_hash));
     tarn_table__index_batch_changelog(b, id, changelog, delta.changelog_count);
     tarn_table__index_batch_snapshot(b, &snapshot, json, &delta);
-    return tarn_table__index_batch_write(b);
+    TARN_TRY(tarn_table__index_batch_write(b));
+    tarn_table__manifests_fini(&ground->manifests);
+    ground->manifests = manifests;
+    manifests = (struct tarn_manifests){0};
+    return TARN_OK;
+}
+
+/* History begins with this snapshot: all that it is made of. */
+static struct tarn_status *begin_at(struct tarn_op *op, struct tarn_table *table, int64_t id,
+                                    struct ground *ground)
+{
+    TARN_OWN(tarn_arena_drop) struct tarn_arena *arena = tarn_arena_new();
+    struct tarn_snapshot snapshot;
+    struct tarn_slice json;
+    struct tarn_manifest_file *files;
+    size_t count;
+    bool found;
+    TARN_TRY(tarn_table__index_clear(table, false));
+    TARN_TRY(tarn_table__read_snapshot(op, table, id, arena, &found, &json, &snapshot));
+    if (!found)
+        return tarn_status_new(TARN_SNAPSHOT_EXPIRED,
+                               "table %s: snapshot %" PRId64 " expired meanwhile", table->name, id);
+    TARN_TRY(tarn_table__read_list(op, table, &snapshot, TARN_LIST_BASE, arena, &files, &count));
+    TARN_TRY(tarn_table__index_load(op, table, files, count));
+    pthread_mutex_lock(&table->index_lock); /* nobody may have pages of the half of it */
+    tarn_table__pages_forget(table);
+    pthread_mutex_unlock(&table->index_lock);
+    return index_next(op, table, id, tarn_xxh64(json, 0), ground);
+}
+
+/* Where it doesn't stand on what is indexed, what is below it is another history. */
+static struct tarn_status *index_next_or_begin(struct tarn_op *op, struct tarn_table *table,
+                                               int64_t id, struct ground *ground)
+{
+    TARN_TRY(index_next(op, table, id, 0, ground));
+    if (!ground->left)
+        return TARN_OK;
+    tarn_log(op, TARN_WARN, "table.history_begins", "table=%s snapshot=%" PRId64, table->name, id);
+    return begin_at(op, table, id, ground);
 }
 
 static struct tarn_status *read_json(struct tarn_op *op, struct tarn_table *table, int64_t id,
@@ -270,29 +354,13 @@ static struct tarn_status *be_whole(struct tarn_op *op, struct tarn_table *table
 static struct tarn_status *rebuild(struct tarn_op *op, struct tarn_table *table,
                                    struct tarn_range range, int64_t indexed)
 {
+    TARN_OWN(ground_fini) struct ground ground = {0};
     TARN_TRY(void_receipts(op, table, range, indexed));
-    TARN_TRY(tarn_table__index_clear(table, false));
     if (range.latest == 0)
-        return TARN_OK;
-    TARN_OWN(tarn_arena_drop) struct tarn_arena *arena = tarn_arena_new();
-    struct tarn_snapshot earliest;
-    struct tarn_slice json;
-    struct tarn_manifest_file *files;
-    size_t count;
-    bool found, disagrees;
-    TARN_TRY(tarn_table__read_snapshot(op, table, range.earliest, arena, &found, &json, &earliest));
-    if (!found)
-        return tarn_status_new(TARN_SNAPSHOT_EXPIRED,
-                               "table %s: snapshot %" PRId64 " expired meanwhile", table->name,
-                               range.earliest);
-    TARN_TRY(tarn_table__read_list(op, table, &earliest, TARN_LIST_BASE, arena, &files, &count));
-    TARN_TRY(tarn_table__index_load(op, table, files, count));
-    pthread_mutex_lock(&table->index_lock); /* nobody may have pages of the half of it */
-    tarn_table__pages_forget(table);
-    pthread_mutex_unlock(&table->index_lock);
-    for (int64_t id = range.earliest; id <= range.latest; id++)
-        TARN_TRY(
-            index_next(op, table, id, id == range.earliest ? tarn_xxh64(json, 0) : 0, &disagrees));
+        return tarn_table__index_clear(table, false);
+    TARN_TRY(begin_at(op, table, range.earliest, &ground));
+    for (int64_t id = range.earliest + 1; id <= range.latest; id++)
+        TARN_TRY(index_next_or_begin(op, table, id, &ground));
     return be_whole(op, table, range);
 }
 
@@ -332,10 +400,10 @@ struct tarn_status *tarn_table__index_catch_up(struct tarn_op *op, struct tarn_t
                      range.latest);
         return rebuild(op, table, range, indexed);
     }
+    TARN_OWN(ground_fini) struct ground ground = {0};
     for (int64_t id = indexed + 1; id <= range.latest; id++) {
-        bool disagrees;
-        struct tarn_status *s = index_next(op, table, id, 0, &disagrees);
-        if (s != TARN_OK && disagrees) { /* the folder decides */
+        struct tarn_status *s = index_next_or_begin(op, table, id, &ground);
+        if (s != TARN_OK && ground.disagrees) { /* the folder decides */
             tarn_log_status(op, TARN_WARN, "table.index_disagrees", s);
             return rebuild(op, table, range, indexed);
         }

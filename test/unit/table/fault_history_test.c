@@ -657,3 +657,57 @@ TARN_TEST(in_doubt, is_told_before_an_older_roll_back)
     others_expire(&f, 4);
     expect_int(fixture_fate(&f, 2).state, TARN_COMMIT_NOT_KNOWN);
 }
+
+/* ... and another writer has made its next one upon it, before it was seen: then it is history to
+ * everybody, and stays. */
+TARN_TEST(used_id, of_a_late_put_that_others_stand_on_is_history)
+{
+    struct tarn_object *objects;
+    size_t count;
+    TARN_OWN(fixture_fini) struct fixture f;
+    fixture_init(&f, t);
+    fixture_land(&f, 1, "a");
+    fixture_land(&f, 2, "b");
+    rule(&f, "put_if_absent", "snapshot-3", TARN_FAULT_UNKNOWN, 0, 1);
+    expect_int(fixture_land(&f, 3, "c"), 3);
+    struct tarn_slice late = folder_get(&f, "snapshot/snapshot-3");
+    expect_ok(tarn_store_list(f.inner, t->op, "db.db/t/manifest", true, &objects, &count));
+    struct tarn_slice *bodies = tarn_arena_calloc(t->arena, count, sizeof *bodies);
+    for (size_t i = 0; i < count; i++)
+        bodies[i] = folder_get(&f, (const char *)objects[i].key.data + strlen("db.db/t/"));
+    others_roll_back(&f, 1);
+    others_append(&f, "x");
+    expect_str(fixture_files(&f, NONE, NULL), "a x");
+    for (size_t i = 0; i < count; i++) /* it hadn't been there yet when they rolled back */
+        folder_put(&f, (const char *)objects[i].key.data + strlen("db.db/t/"), bodies[i]);
+    folder_put(&f, "snapshot/snapshot-3", late);
+    others_append(&f, "y");
+    expect_str(fixture_files(&f, NONE, NULL), "a b c y");
+    expect_int(fixture_land(&f, 5, "e"), 5);
+    expect_str(fixture_files(&f, NONE, NULL), "a b c e y");
+    expect_str(folder_files(&f, 5), "a b c e y");
+    expect_str(fixture_files(&f, 3, NULL), "a b c");
+    fixture_restart(&f, true); /* what the folder gives is the same */
+    expect_str(fixture_files(&f, NONE, NULL), "a b c e y");
+    expect_str(fixture_files(&f, 3, NULL), "a b c");
+}
+
+/* ... and where the late put is a stranger's: what it was put upon isn't there any more, and what everybody reads is what it names. */
+TARN_TEST(used_id, of_a_late_put_of_others_is_what_it_names)
+{
+    TARN_OWN(fixture_fini) struct fixture f;
+    fixture_init(&f, t);
+    fixture_land(&f, 1, "a");
+    struct tarn_slice ground = folder_get(&f, "snapshot/snapshot-1");
+    others_append(&f, "x");
+    expect_str(fixture_files(&f, NONE, NULL), "a x");
+    struct tarn_manifest_entry late = fixture_file(&f, "late");
+    others_put(&f, 3, ground, "slow", &late, 1);
+    expect_str(fixture_files(&f, NONE, NULL), "a late");
+    expect_int(fixture_land(&f, 2, "b"), 4);
+    expect_str(fixture_files(&f, NONE, NULL), "a b late");
+    expect_str(folder_files(&f, 4), "a b late");
+    fixture_restart(&f, true);
+    expect_str(fixture_files(&f, NONE, NULL), "a b late");
+    expect_int(fixture_land(&f, 3, "c"), 5);
+}
