@@ -694,7 +694,8 @@ static int configure_and_run(struct daemon *d)
  * system with them, and the pool's threads share few heaps. */
 static void give_memory_back(void)
 {
-    mallopt(M_MMAP_THRESHOLD, 256 << 10);
+    mallopt(M_MMAP_THRESHOLD, 4 << 20);
+    mallopt(M_TRIM_THRESHOLD, 8 << 20);
     mallopt(M_ARENA_MAX, 4);
 }
 

@@ -2,6 +2,8 @@
 
 #include "receive.h"
 
+#include "base/fields.h"
+
 /*
  * Plans are decoded by hand: fields as proto/tarn/v1/table.proto numbers them, unknown ones skipped, lists counted before
  * room is made for them.
@@ -14,97 +16,28 @@ struct tarn_client_plan {
     Tarn__V1__PlanSummary *summary;
 };
 
-/* --- the wire format --- */
-
-enum wire_type { VARINT = 0, FIXED64 = 1, BYTES = 2, FIXED32 = 5 };
-
-struct field {
-    uint32_t number;
-    enum wire_type type;
-    uint64_t value; /* VARINT */
-    struct tarn_slice bytes;
-};
-
-static bool take_varint(const uint8_t **at, const uint8_t *end, uint64_t *out)
-{
-    uint64_t value = 0;
-    for (int shift = 0; *at < end && shift < 64; shift += 7) {
-        uint8_t byte = *(*at)++;
-        value |= (uint64_t)(byte & 0x7f) << shift;
-        if (byte < 0x80) {
-            *out = value;
-            return true;
-        }
-    }
-    return false;
-}
-
-/* False: at the end (*at == end), or malformed. */
-static bool take_field(const uint8_t **at, const uint8_t *end, struct field *out)
-{
-    uint64_t key, size;
-    if (*at == end || !take_varint(at, end, &key) || key >> 3 == 0 || key >> 3 > UINT32_MAX)
-        return false;
-    out->number = (uint32_t)(key >> 3);
-    out->type = (enum wire_type)(key & 7);
-    switch (out->type) {
-    case VARINT:
-        return take_varint(at, end, &out->value);
-    case BYTES:
-        if (!take_varint(at, end, &size) || size > (uint64_t)(end - *at))
-            return false;
-        break;
-    case FIXED64:
-    case FIXED32:
-        size = out->type == FIXED64 ? 8 : 4;
-        if (size > (uint64_t)(end - *at))
-            return false;
-        break;
-    default:
-        return false;
-    }
-    out->bytes = tarn_slice_of(*at, (size_t)size);
-    *at += size;
-    return true;
-}
-
-/* How often do these fields occur? False: malformed. */
-static bool count_fields(struct tarn_slice message, uint32_t a, uint32_t b, size_t *a_count,
-                         size_t *b_count)
-{
-    const uint8_t *at = message.data, *end = at + message.size;
-    struct field f;
-    *a_count = *b_count = 0;
-    while (at < end) {
-        if (!take_field(&at, end, &f))
-            return false;
-        *a_count += f.number == a && f.type == BYTES;
-        *b_count += f.number == b && f.type == BYTES;
-    }
-    return true;
-}
-
 /* --- files --- */
 
 static bool decode_stats(struct tarn_slice bytes, struct tarn_arena *arena,
                          struct tarn_client_stats *out)
 {
     const uint8_t *at = bytes.data, *end = at + bytes.size;
-    struct field f;
+    struct tarn_taken_field f;
     while (at < end) {
-        if (!take_field(&at, end, &f))
+        if (!tarn_take_field(&at, end, &f))
             return false;
-        if (f.number == 1 && f.type == BYTES)
+        if (f.number == 1 && f.form == TARN_FORM_BYTES)
             out->min = f.bytes;
-        else if (f.number == 2 && f.type == BYTES)
+        else if (f.number == 2 && f.form == TARN_FORM_BYTES)
             out->max = f.bytes;
-        else if (f.number == 3 && f.type == BYTES) { /* packed; a number is a byte at least */
+        else if (f.number == 3 &&
+                 f.form == TARN_FORM_BYTES) { /* packed; a number is a byte at least */
             const uint8_t *number = f.bytes.data, *last = number + f.bytes.size;
             int64_t *counts = tarn_arena_alloc(arena, (f.bytes.size + 1) * sizeof *counts);
             uint64_t value;
             out->count = 0;
             for (; number < last; out->count++) {
-                if (!take_varint(&number, last, &value))
+                if (!tarn_take_varint(&number, last, &value))
                     return false;
                 counts[out->count] = (int64_t)value;
             }
@@ -119,15 +52,15 @@ static bool decode_lists(struct tarn_slice bytes, struct tarn_arena *arena,
 {
     const uint8_t *at = bytes.data, *end = at + bytes.size;
     size_t extra, columns;
-    struct field f;
-    if (!count_fields(bytes, 12, 18, &extra, &columns))
+    struct tarn_taken_field f;
+    if (!tarn_count_fields(bytes, 12, 18, &extra, &columns))
         return false;
     struct tarn_slice *extra_files = tarn_arena_alloc(arena, (extra + 1) * sizeof *extra_files);
     struct tarn_slice *names = tarn_arena_alloc(arena, (columns + 1) * sizeof *names);
-    while (take_field(&at, end, &f)) {
-        if (f.number == 12 && f.type == BYTES)
+    while (tarn_take_field(&at, end, &f)) {
+        if (f.number == 12 && f.form == TARN_FORM_BYTES)
             extra_files[out->extra_file_count++] = f.bytes;
-        if (f.number == 18 && f.type == BYTES)
+        if (f.number == 18 && f.form == TARN_FORM_BYTES)
             names[out->value_stats_column_count++] = f.bytes;
     }
     out->extra_files = extra_files;
@@ -135,7 +68,7 @@ static bool decode_lists(struct tarn_slice bytes, struct tarn_arena *arena,
     return true;
 }
 
-static void take_number(const struct field *f, struct tarn_client_file *out)
+static void take_number(const struct tarn_taken_field *f, struct tarn_client_file *out)
 {
     int64_t n = (int64_t)f->value;
     switch (f->number) {
@@ -177,7 +110,7 @@ static void take_number(const struct field *f, struct tarn_client_file *out)
     }
 }
 
-static bool take_bytes(const struct field *f, struct tarn_arena *arena,
+static bool take_bytes(const struct tarn_taken_field *f, struct tarn_arena *arena,
                        struct tarn_client_file *out, bool *has_lists)
 {
     switch (f->number) {
@@ -214,15 +147,15 @@ static bool decode_file(struct tarn_slice bytes, struct tarn_arena *arena,
 {
     const uint8_t *at = bytes.data, *end = at + bytes.size;
     bool has_lists = false;
-    struct field f;
+    struct tarn_taken_field f;
     memset(out, 0, sizeof *out);
     out->creation_time_ms = out->delete_row_count = out->first_row_id = TARN_CLIENT_NONE;
     while (at < end) {
-        if (!take_field(&at, end, &f))
+        if (!tarn_take_field(&at, end, &f))
             return false;
-        if (f.type == VARINT)
+        if (f.form == TARN_FORM_VARINT)
             take_number(&f, out);
-        else if (f.type == BYTES && !take_bytes(&f, arena, out, &has_lists))
+        else if (f.form == TARN_FORM_BYTES && !take_bytes(&f, arena, out, &has_lists))
             return false;
     }
     return !has_lists || decode_lists(bytes, arena, out);
@@ -230,7 +163,7 @@ static bool decode_file(struct tarn_slice bytes, struct tarn_arena *arena,
 
 /* --- splits --- */
 
-static void take_split_number(const struct field *f, struct tarn_client_split *out)
+static void take_split_number(const struct tarn_taken_field *f, struct tarn_client_split *out)
 {
     int64_t n = (int64_t)f->value;
     switch (f->number) {
@@ -259,23 +192,23 @@ static bool decode_split(struct tarn_slice bytes, struct tarn_arena *arena,
 {
     const uint8_t *at = bytes.data, *end = at + bytes.size;
     size_t files, before;
-    struct field f;
+    struct tarn_taken_field f;
     memset(out, 0, sizeof *out);
-    if (!count_fields(bytes, 4, 7, &files, &before))
+    if (!tarn_count_fields(bytes, 4, 7, &files, &before))
         return false;
     out->files = tarn_arena_alloc(arena, (files + 1) * sizeof *out->files);
     out->before_files = tarn_arena_alloc(arena, (before + 1) * sizeof *out->before_files);
-    while (take_field(&at, end, &f)) {
+    while (tarn_take_field(&at, end, &f)) {
         bool good = true;
-        if (f.type == VARINT)
+        if (f.form == TARN_FORM_VARINT)
             take_split_number(&f, out);
-        else if (f.type == BYTES && f.number == 1)
+        else if (f.form == TARN_FORM_BYTES && f.number == 1)
             out->partition = f.bytes;
-        else if (f.type == BYTES && f.number == 4)
+        else if (f.form == TARN_FORM_BYTES && f.number == 4)
             good = decode_file(f.bytes, arena, &out->files[out->file_count++]);
-        else if (f.type == BYTES && f.number == 5)
+        else if (f.form == TARN_FORM_BYTES && f.number == 5)
             out->path = f.bytes;
-        else if (f.type == BYTES && f.number == 7)
+        else if (f.form == TARN_FORM_BYTES && f.number == 7)
             good = decode_file(f.bytes, arena, &out->before_files[out->before_count++]);
         if (!good)
             return false;
@@ -295,16 +228,17 @@ struct tarn_status *tarn_client_plan_decode(struct tarn_slice bytes, struct tarn
 {
     const uint8_t *at = bytes.data, *end = at + bytes.size;
     size_t splits, summaries;
-    struct field f;
+    struct tarn_taken_field f;
     *summary = (struct tarn_slice){0};
     *count = 0;
-    if (!count_fields(bytes, 1, 2, &splits, &summaries))
+    if (!tarn_count_fields(bytes, 1, 2, &splits, &summaries))
         return no_plan();
     *out = tarn_arena_alloc(arena, (splits + 1) * sizeof **out);
-    while (take_field(&at, end, &f)) {
-        if (f.type == BYTES && f.number == 1 && !decode_split(f.bytes, arena, &(*out)[(*count)++]))
+    while (tarn_take_field(&at, end, &f)) {
+        if (f.form == TARN_FORM_BYTES && f.number == 1 &&
+            !decode_split(f.bytes, arena, &(*out)[(*count)++]))
             return no_plan();
-        if (f.type == BYTES && f.number == 2)
+        if (f.form == TARN_FORM_BYTES && f.number == 2)
             *summary = f.bytes;
     }
     return TARN_OK;

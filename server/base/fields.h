@@ -77,29 +77,26 @@ struct tarn_taken_field {
     struct tarn_slice bytes; /* all others */
 };
 
+/* Most numbers are one byte: those are taken where this is called. */
+bool tarn_take_long_varint(const uint8_t **at, const uint8_t *end, uint64_t *out);
+
 static inline bool tarn_take_varint(const uint8_t **at, const uint8_t *end, uint64_t *out)
 {
     const uint8_t *from = *at;
-    uint64_t value = 0;
-    for (int shift = 0; from < end && shift < 64; shift += 7) {
-        uint8_t byte = *from++;
-        value |= (uint64_t)(byte & 0x7f) << shift;
-        if (byte < 0x80) {
-            *at = from;
-            *out = value;
-            return true;
-        }
-    }
-    return false;
+    if (from == end || *from >= 0x80)
+        return tarn_take_long_varint(at, end, out);
+    *out = *from;
+    *at = from + 1;
+    return true;
 }
 
 /* False: at the end (*at == end), or malformed. */
-static inline bool tarn_take_field(const uint8_t **at, const uint8_t *end,
-                                   struct tarn_taken_field *out)
+TARN_INLINE bool tarn_take_field(const uint8_t **at, const uint8_t *end,
+                                 struct tarn_taken_field *out)
 {
     uint64_t key, size;
     out->value = 0;
-    if (*at == end || !tarn_take_varint(at, end, &key) || key >> 3 == 0 || key >> 3 > UINT32_MAX)
+    if (!tarn_take_varint(at, end, &key) || key >> 3 == 0 || key >> 3 > UINT32_MAX)
         return false;
     out->number = (uint32_t)(key >> 3);
     out->form = (enum tarn_field_form)(key & 7);

@@ -16,6 +16,8 @@
 #define TARN_UNUSED __attribute__((unused))
 #define TARN_NONNULL __attribute__((returns_nonnull)) /* of a function: never NULL */
 
+#define TARN_INLINE static inline __attribute__((always_inline)) /* where each call counts */
+
 #define TARN_OWN(drop) __attribute__((cleanup(drop)))
 
 #define TARN_TRY(expr)                                                                             \

@@ -1,5 +1,6 @@
 #include "format/avro.h"
 
+#include "base/fields.h"
 #include "format/avro_schema.h"
 
 #include <limits.h>
@@ -25,20 +26,13 @@ struct tarn_status *tarn_avro_error(const struct tarn_avro_reader *r, const char
 
 bool tarn_avro_take_long(const uint8_t **cursor, const uint8_t *end, int64_t *out)
 {
-    uint64_t n = 0;
+    uint64_t n;
     const uint8_t *at = *cursor;
-    for (int shift = 0; at < end && shift < 70; shift += 7) {
-        uint8_t byte = *at++;
-        if (shift == 63 && byte > 1)
-            return false;
-        n |= (uint64_t)(byte & 0x7f) << shift;
-        if (byte < 0x80) {
-            *out = (int64_t)(n >> 1) ^ -(int64_t)(n & 1);
-            *cursor = at;
-            return true;
-        }
-    }
-    return false;
+    if (!tarn_take_varint(&at, end, &n) || (at - *cursor == 10 && at[-1] > 1)) /* beyond 64 bits */
+        return false;
+    *out = (int64_t)(n >> 1) ^ -(int64_t)(n & 1);
+    *cursor = at;
+    return true;
 }
 
 bool tarn_avro_take_bytes(const uint8_t **cursor, const uint8_t *end, struct tarn_slice *out)

@@ -1,6 +1,8 @@
 /* BinaryRow: written with every type, read with the atomic ones. */
 #include "format/row.h"
 
+#include <endian.h>
+
 #define DECIMAL_SLOT_SIZE 16   /* a large decimal's place behind the slots, null or not */
 #define COMPACT_DECIMAL_MAX 18 /* precision that fits a slot */
 #define COMPACT_TIMESTAMP_MAX 3
@@ -308,12 +310,11 @@ struct tarn_slice tarn_row_empty(void)
 
 /* ---- reading */
 
-static uint64_t get_le(const uint8_t *p, size_t size)
+static inline uint64_t get_le(const uint8_t *p, size_t size)
 {
     uint64_t value = 0;
-    for (size_t i = 0; i < size; i++)
-        value |= (uint64_t)p[i] << (8 * i);
-    return value;
+    memcpy(&value, p, size);
+    return le64toh(value);
 }
 
 static double get_real(const struct tarn_type *type, const uint8_t *slot)

@@ -78,9 +78,7 @@ static struct tarn_status *send(struct writing *w)
         return tarn_status_new(TARN_TOO_LARGE,
                                "a split of %zu bytes, at most %d: compact the table",
                                w->message.size, TARN_WIRE_MESSAGE_MAX);
-    struct tarn_message *message = tarn_message_copy(tarn_buf_slice(&w->message));
-    tarn_buf_clear(&w->message);
-    return tarn_call_write(w->call, message);
+    return tarn_call_write(w->call, tarn_message_take(&w->message));
 }
 
 /* The splits of a bucket come one after the other. */

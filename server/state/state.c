@@ -13,7 +13,7 @@ struct tarn_state_view {
     const rocksdb_snapshot_t *snapshot; /* NULL: the state was closed */
 };
 
-#define READ_AHEAD_SIZE ((size_t)1 << 20)
+#define READ_AHEAD_SIZE ((size_t)256 << 10)
 #define STEPS_MAX 8 /* cost about what a seek does */
 
 struct tarn_state_iterator {

@@ -339,7 +339,8 @@ static struct tarn_status *bucket_stats(struct tarn_planner *p, struct tarn_late
     tarn_buf_add(&key, p->table->uuid, TARN_INDEX_UUID_SIZE);
     tarn_buf_add_slice(&key, work->key);
     tarn_table__range_end(p->table->uuid, work->key, &to);
-    struct tarn_state_range range = {.from = tarn_buf_slice(&key), .to = tarn_buf_slice(&to)};
+    struct tarn_state_range range = {
+        .from = tarn_buf_slice(&key), .to = tarn_buf_slice(&to), .is_long = true};
     TARN_OWN(tarn_state_iterator_drop)
     struct tarn_state_iterator *it =
         tarn_state_iterator_open(p->table->env->state, TARN_FAMILY_STATS, &range);

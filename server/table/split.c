@@ -99,15 +99,48 @@ static struct tarn_status *decode_ranges(const struct key_order *order, size_t c
     return TARN_OK;
 }
 
-/* Most files come in order already: that is seen before anything is sorted. */
-static void sort_ranges(struct ranged *list, size_t count,
-                        int (*compare)(const void *, const void *, void *), struct key_order *order)
+typedef int (*range_order)(const void *, const void *, void *);
+
+/* Where the run that begins at `from` ends: up to there all is in order. */
+static size_t run_end(const struct ranged *list, size_t from, size_t count, range_order compare,
+                      struct key_order *order)
 {
-    for (size_t i = 1; i < count; i++)
-        if (compare(&list[i - 1], &list[i], order) > 0) {
-            qsort_r(list, count, sizeof *list, compare, order);
-            return;
+    size_t end = from + 1;
+    while (end < count && compare(&list[end - 1], &list[end], order) <= 0)
+        end++;
+    return TARN_MIN(end, count);
+}
+
+/* Two runs, one behind the other, into one. */
+static void merge_runs(const struct ranged *from, size_t middle, size_t end, range_order compare,
+                       struct key_order *order, struct ranged *to)
+{
+    size_t left = 0, right = middle;
+    while (left < middle && right < end)
+        *to++ = compare(&from[left], &from[right], order) <= 0 ? from[left++] : from[right++];
+    memcpy(to, from + left, (middle - left) * sizeof *to);
+    memcpy(to + (middle - left), from + right, (end - right) * sizeof *to);
+}
+
+/* Files lie in a few runs that are in order already, one a level: those are merged, two and two. What comes back is
+ * the list, or memory of the arena. */
+static struct ranged *sort_ranges(struct ranged *list, size_t count, range_order compare,
+                                  struct key_order *order, struct tarn_arena *arena)
+{
+    struct ranged *other = NULL;
+    while (run_end(list, 0, count, compare, order) < count) {
+        if (other == NULL)
+            other = tarn_arena_alloc(arena, count * sizeof *other);
+        for (size_t begin = 0, middle, end; begin < count; begin = end) {
+            middle = run_end(list, begin, count, compare, order);
+            end = middle < count ? run_end(list, middle, count, compare, order) : count;
+            merge_runs(list + begin, middle - begin, end - begin, compare, order, other + begin);
         }
+        struct ranged *sorted = other;
+        other = list;
+        list = sorted;
+    }
+    return list;
 }
 
 static void apply_order(struct tarn_ref *refs, const struct ranged *list, size_t count,
@@ -146,7 +179,7 @@ struct tarn_status *tarn_plan__sections(struct tarn_planner *p, struct tarn_ref 
     struct ranged *list = tarn_arena_alloc(arena, (count + 1) * sizeof *list);
     int *sections = tarn_arena_alloc(arena, (count + 1) * sizeof *sections);
     TARN_TRY(decode_ranges(&order, count, arena, list));
-    sort_ranges(list, count, by_range, &order);
+    list = sort_ranges(list, count, by_range, &order, arena);
     *section_count = 0;
     const struct ranged *furthest = NULL;
     for (size_t i = 0; i < count; i++) {
@@ -170,7 +203,7 @@ static struct tarn_status *sort_by_arrival(struct tarn_planner *p, struct tarn_r
     struct key_order order = {p, refs, is_number(p)};
     struct ranged *list = tarn_arena_alloc(arena, (count + 1) * sizeof *list);
     TARN_TRY(decode_ranges(&order, count, arena, list));
-    sort_ranges(list, count, by_arrival, &order);
+    list = sort_ranges(list, count, by_arrival, &order, arena);
     apply_order(refs, list, count, arena);
     return TARN_OK;
 }

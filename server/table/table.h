@@ -307,7 +307,7 @@ struct tarn_plan_batch {             /* valid until the next call */
     size_t file_count;                   /* in the splits, or of `files` */
 };
 /* About TARN_PLAN_BATCH_FILES files, more only where one split has more; file_count 0: that was all. */
-#define TARN_PLAN_BATCH_FILES 1000
+#define TARN_PLAN_BATCH_FILES 4000
 TARN_MUST struct tarn_status *tarn_plan_cursor_next(struct tarn_plan_cursor *cursor,
                                                     struct tarn_plan_batch *out);
 void tarn_plan_cursor_free(struct tarn_plan_cursor *cursor);

@@ -28,6 +28,18 @@ struct tarn_message *tarn_message_copy(struct tarn_slice bytes)
     return message;
 }
 
+struct tarn_message *tarn_message_take(struct tarn_buf *bytes)
+{
+    struct tarn_message *message = tarn_calloc(1, sizeof *message);
+    message->slices[0] =
+        bytes->data == NULL
+            ? grpc_empty_slice()
+            : grpc_slice_new_with_user_data(bytes->data, bytes->size, free, bytes->data);
+    message->slice_count = 1;
+    *bytes = (struct tarn_buf){0};
+    return message;
+}
+
 struct tarn_message *tarn_message_wrap(struct tarn_slice head, struct tarn_slice body,
                                        void (*release)(void *arg), void *arg)
 {

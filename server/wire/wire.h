@@ -35,6 +35,8 @@ struct tarn_message;
 struct tarn_message *tarn_message_new(size_t size,
                                       uint8_t **bytes); /* to be filled by the caller */
 struct tarn_message *tarn_message_copy(struct tarn_slice bytes);
+struct tarn_message *tarn_message_take(
+    struct tarn_buf *bytes); /* their memory; leaves an empty one */
 /* `head` is copied, `body` borrowed until release(arg) is called: zero copy for large bodies. */
 struct tarn_message *tarn_message_wrap(struct tarn_slice head, struct tarn_slice body,
                                        void (*release)(void *arg), void *arg);
