@@ -15,6 +15,7 @@
  *   RECEIPTS  receipts.c
  *   SEQUENCES uuid | partition | bucket -> next number
  *   PINS      pins.c
+ *   PAGES     page_records.c
  *
  * `made` is the file's creation time: files that were written together lie together, in order of keys or of arrival,
  * so that what is known of a stretch of them rules out many at once. Who has only a name finds it through NAMES.
@@ -289,12 +290,16 @@ static struct tarn_status *batch_remove(struct tarn_index_batch *b, const struct
 struct tarn_status *tarn_table__index_batch_write(struct tarn_index_batch *b)
 {
     struct tarn_table *table = b->table;
+    if (b->change_count > 0)
+        TARN_TRY(tarn_table__pages_need(table));
     pthread_mutex_lock(&table->index_lock);
+    for (size_t i = 0; i < b->change_count; i++)
+        tarn_table__pages_changing(table, b->batch, b->changes[i].key);
     struct tarn_status *s = tarn_state_write(table->env->state, b->batch, false);
     tarn_table__pages_reached(table, b->snapshot_id);
     for (size_t i = 0; i < b->change_count;
          i++) /* after a failure too: who knows what is written */
-        tarn_table__pages_changed(table, b->changes[i].key, b->changes[i].count);
+        tarn_table__pages_changed(table, b->changes[i].key, b->changes[i].count, s == TARN_OK);
     pthread_mutex_unlock(&table->index_lock);
     tarn_state_batch_free(b->batch);
     tarn_map_free(b->touched);
@@ -505,9 +510,9 @@ struct tarn_status *tarn_table__index_clear(struct tarn_table *table, bool recei
 {
     TARN_OWN(tarn_table__index_batch_drop)
     struct tarn_index_batch *b = tarn_table__index_batch_new(table);
-    static const enum tarn_family always[] = {TARN_FAMILY_LIVE,    TARN_FAMILY_STATS,
-                                              TARN_FAMILY_NAMES,   TARN_FAMILY_REMOVED,
-                                              TARN_FAMILY_CHANGES, TARN_FAMILY_SNAPSHOTS};
+    static const enum tarn_family always[] = {
+        TARN_FAMILY_LIVE,    TARN_FAMILY_STATS,     TARN_FAMILY_NAMES, TARN_FAMILY_REMOVED,
+        TARN_FAMILY_CHANGES, TARN_FAMILY_SNAPSHOTS, TARN_FAMILY_PAGES};
     static const enum tarn_family else_kept[] = {TARN_FAMILY_RECEIPTS, TARN_FAMILY_SEQUENCES,
                                                  TARN_FAMILY_PINS};
     for (size_t i = 0; i < TARN_COUNT_OF(always); i++)

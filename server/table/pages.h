@@ -4,11 +4,12 @@
  * Shape    a page is an interval of LIVE's keys within one bucket, at most about TARN_PAGE_ENTRIES files; the directory
  *          of a table names all its pages in order. What a page holds is read from the state when a plan wants it, and
  *          let go when other plans want the memory: pages can always be read again.
- * Truth    LIVE in the state. Whoever changes LIVE says so under the table's index_lock (pages_changed), so that what
- *          a page holds is never older than the state.
+ * Truth    LIVE in the state. Whoever changes LIVE says so under the table's index_lock (pages_changing before, pages_changed
+ *          behind), so that what a page holds is never older than the state. The directory, with what bounds its pages, is
+ *          in the state, too (page_records.c): a restart costs nothing.
  * Limits   TARN_PAGES_SIZE_MAX bytes of all tables' pages together, the least recently used go first. Directories
  *          (some 200 bytes a page or bucket) are not counted.
- * Locks    index_lock for a directory, cache lock (inside pages.c, taken last) for what pages hold.
+ * Locks    index_lock for a directory, cache lock (page_cache.c, taken last) for what pages hold.
  */
 #ifndef TARN_TABLE_PAGES_H
 #define TARN_TABLE_PAGES_H
@@ -39,17 +40,27 @@ struct tarn_page_bounds { /* of all files of a page; immutable, counted */
     int64_t schema_id; /* whose columns these are */
     bool has_values;   /* value statistics too, not only keys */
     struct tarn_arena *arena;
+    size_t count; /* of columns */
     struct tarn_bounds *bounds;
+    bool *of_bytes; /* the column's values are bytes */
 };
+struct tarn_page_bounds *tarn_page_bounds_new(void);
 struct tarn_page_bounds *tarn_page_bounds_ref(struct tarn_page_bounds *bounds);
 void tarn_page_bounds_unref(struct tarn_page_bounds *bounds);
 
 struct tarn_pages *tarn_table__pages_new(void);
 void tarn_table__pages_free(struct tarn_pages *pages);
 
-/* --- by those who change LIVE; index_lock held --- */
-/* key: of LIVE. count: 1 added, -1 removed, 0 replaced. */
-void tarn_table__pages_changed(struct tarn_table *table, struct tarn_slice key, int count);
+/* --- by those who change LIVE --- */
+/* Before a batch that changes LIVE, no lock held: the directory is here, where the state has one. */
+TARN_MUST struct tarn_status *tarn_table__pages_need(struct tarn_table *table);
+
+/* index_lock held, as below: `batch`, which changes LIVE at `key`, takes the page's record along. */
+void tarn_table__pages_changing(struct tarn_table *table, struct tarn_state_batch *batch,
+                                struct tarn_slice key);
+/* key: of LIVE. count: 1 added, -1 removed, 0 replaced. written: false where the batch failed. */
+void tarn_table__pages_changed(struct tarn_table *table, struct tarn_slice key, int count,
+                               bool written);
 /* Everything may be different: a rebuild. */
 void tarn_table__pages_forget(struct tarn_table *table);
 /* The delta of this snapshot is in the state, or begins to be: what a plan of an earlier one sees may be removed. */

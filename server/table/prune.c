@@ -412,20 +412,23 @@ struct tarn_status *tarn_plan__stats_verdict(struct tarn_planner *p,
 
 /* --- bounds of pages --- */
 
-struct tarn_page_bounds *tarn_plan__page_bounds_new(struct tarn_planner *p, bool has_values)
-{
-    struct tarn_page_bounds *b = tarn_calloc(1, sizeof *b);
-    atomic_init(&b->ref_count, 1);
-    b->schema_id = p->plan.schema->id;
-    b->has_values = has_values;
-    b->arena = tarn_arena_new();
-    b->bounds = tarn_arena_calloc(b->arena, p->plan.schema->field_count + 1, sizeof *b->bounds);
-    return b;
-}
-
 static bool has_bytes(const struct tarn_type *type)
 {
     return type->id <= TARN_TYPE_VARBINARY && type->id != TARN_TYPE_BOOLEAN;
+}
+
+struct tarn_page_bounds *tarn_plan__page_bounds_new(struct tarn_planner *p, bool has_values)
+{
+    const struct tarn_schema *schema = p->plan.schema;
+    struct tarn_page_bounds *b = tarn_page_bounds_new();
+    b->schema_id = schema->id;
+    b->has_values = has_values;
+    b->count = schema->field_count;
+    b->bounds = tarn_arena_calloc(b->arena, b->count + 1, sizeof *b->bounds);
+    b->of_bytes = tarn_arena_calloc(b->arena, b->count + 1, sizeof *b->of_bytes);
+    for (size_t i = 0; i < b->count; i++)
+        b->of_bytes[i] = has_bytes(schema->fields[i].type);
+    return b;
 }
 
 static bool is_real(const struct tarn_type *type)
@@ -495,7 +498,8 @@ struct tarn_status *tarn_plan__page_bounds_add(struct tarn_planner *p,
 bool tarn_plan__page_wanted(void *arg, const struct tarn_page_bounds *bounds)
 {
     struct tarn_planner *p = arg;
-    if (!p->has_where || bounds == NULL || bounds->schema_id != p->plan.schema->id)
+    if (!p->has_where || bounds == NULL || bounds->schema_id != p->plan.schema->id ||
+        bounds->count != p->plan.schema->field_count)
         return true;
     const struct tarn_predicate *where = bounds->has_values ? &p->plan.where : &p->key_where;
     if (bounds->has_values && !p->is_append)
