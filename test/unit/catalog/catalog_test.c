@@ -6,6 +6,7 @@
 #include "test/lib/test.h"
 
 #include <pthread.h>
+#include <unistd.h>
 
 struct house {
     struct tarn_test *t;
@@ -418,4 +419,52 @@ TARN_TEST(catalog, a_rename_is_one_step_for_readers)
     expect_int(by_name.failures, 0);
     expect_true(by_uuid.reads > 0);
     expect_str(uuid_of(&h, "db", "t"), (const char *)by_uuid.uuid.data);
+}
+
+/* Who only looks is told what was there, and how long ago; who asks for what is now is told that nobody knows. */
+TARN_TEST(away, store_leaves_names_and_says_their_age)
+{
+    TARN_OWN(house_fini) struct house h;
+    house_init(&h, t);
+    struct tarn_store *faulty = tarn_store_faulty_new(h.store), *plain = h.store;
+    close_catalog(&h);
+    h.store = faulty;
+    open_catalog(&h);
+    make_database(&h, "db");
+    TARN_OWN(tarn_table_drop_ref) struct tarn_table *made = NULL, *found = NULL, *unknown = NULL;
+    expect_ok(make_table(&h, "db", "t", &made));
+    struct tarn_database_info *databases;
+    struct tarn_table_info *tables;
+    size_t count;
+    expect_ok(tarn_database_list_or_last(t->op, h.catalog, &databases, &count));
+    expect_int(count, 1);
+    expect_int(t->op->stale_ms, 0);
+    usleep(5000);
+    struct tarn_fault_rule rule = {.call = "*", .fault = TARN_FAULT_UNKNOWN};
+    tarn_store_faulty_add(faulty, &rule);
+    expect_status(tarn_database_list(t->op, h.catalog, &databases, &count), TARN_STORE_UNAVAILABLE,
+                  "");
+    expect_int(t->op->stale_ms, 0);
+    expect_ok(tarn_database_list_or_last(t->op, h.catalog, &databases, &count));
+    expect_int(count, 1);
+    expect_true(t->op->stale_ms >= 5);
+    t->op->stale_ms = 0;
+    expect_ok(tarn_catalog_tables_or_last(t->op, h.catalog, S("db"), &tables, &count));
+    expect_int(count, 1);
+    expect_true(tarn_slice_is(tables[0].name, "t"));
+    expect_true(t->op->stale_ms >= 5);
+    t->op->stale_ms = 0;
+    expect_ok(tarn_catalog_table_or_last(t->op, h.catalog, S("db"), S("t"), S(""), &found));
+    expect_true(found == made);
+    expect_true(t->op->stale_ms > 0);
+    expect_status(
+        tarn_catalog_table_or_last(t->op, h.catalog, S("db"), S("other"), S(""), &unknown),
+        TARN_STORE_UNAVAILABLE, "db.other");
+    tarn_store_faulty_clear(faulty);
+    tarn_table_drop_ref(&found);
+    tarn_table_drop_ref(&made);
+    close_catalog(&h);
+    h.store = plain;
+    open_catalog(&h);
+    tarn_store_unref(faulty);
 }
