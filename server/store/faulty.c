@@ -192,6 +192,11 @@ static struct tarn_status *faulty_put_many(void *self, struct tarn_op *op,
     return after(&strike, status);
 }
 
+static void faulty_unforesee(void *self, const char *key)
+{
+    tarn_store_unforesee(((struct faulty *)self)->inner, key);
+}
+
 static struct tarn_status *faulty_put_if_absent(void *self, struct tarn_op *op, const char *key,
                                                 struct tarn_slice body, bool *created)
 {
@@ -395,7 +400,7 @@ static const struct tarn_store_ops faulty_ops = {
     .put = faulty_put,
     .put_hint = faulty_put_hint,
     .put_many = faulty_put_many,
-    .foresees = true,
+    .unforesee = faulty_unforesee,
     .put_if_absent = faulty_put_if_absent,
     .remove = faulty_remove,
     .list = faulty_list,

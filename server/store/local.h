@@ -94,6 +94,8 @@ void tarn_store__ready_keep(struct local *local, struct draft *draft, struct tar
 TARN_MUST struct tarn_status *tarn_store__ready_claim(struct local *local, const char *key,
                                                       struct tarn_slice body, bool *found,
                                                       bool *created);
+/* As struct tarn_store_ops' unforesee. */
+void tarn_store__local_unforesee(void *self, const char *key);
 void tarn_store__ready_forget(struct local *local);
 
 TARN_MUST struct tarn_status *tarn_store__sync_folder(struct local *local, int folder,

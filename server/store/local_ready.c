@@ -1,6 +1,7 @@
 /*
  * Drafts that are written and synced before their put_if_absent comes: a put then waits for the sync of a folder, and
- * no more. Kept by key; what never comes goes when others do, or with the store.
+ * no more. Kept by key; what isn't foreseen any more goes, and what nobody says that of goes when others come, or with
+ * the store.
  */
 #include <unistd.h>
 
@@ -96,6 +97,15 @@ struct tarn_status *tarn_store__ready_claim(struct local *local, const char *key
         *found = false;
     }
     return status;
+}
+
+void tarn_store__local_unforesee(void *self, const char *key)
+{
+    struct local *local = self;
+    pthread_mutex_lock(&local->mutex);
+    struct ready *one = take(local, key);
+    pthread_mutex_unlock(&local->mutex);
+    free_all(one);
 }
 
 void tarn_store__ready_forget(struct local *local)

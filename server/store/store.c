@@ -379,13 +379,19 @@ struct tarn_status *tarn_store_put_many(struct tarn_store *s, struct tarn_op *op
 {
     for (size_t i = 0; i < count; i++)
         TARN_TRY(admit(op, objects[i].key, false));
-    if (count > 0 && objects[count - 1].foreseen && !s->ops->foresees)
+    if (count > 0 && objects[count - 1].foreseen && s->ops->unforesee == NULL)
         count--;
     if (s->ops->put_many != NULL)
         return s->ops->put_many(s->self, op, objects, count);
     for (size_t i = 0; i < count; i++)
         TARN_TRY(put_new(s, op, &objects[i]));
     return TARN_OK;
+}
+
+void tarn_store_unforesee(struct tarn_store *s, const char *key)
+{
+    if (s->ops->unforesee != NULL)
+        s->ops->unforesee(s->self, key);
 }
 
 bool tarn_store_is_remote(const struct tarn_store *s)

@@ -50,8 +50,6 @@ struct tarn_store_ops {
                                 struct tarn_object *out);
     /* A call is a round trip: callers overlap what they can. */
     bool remote;
-    /* put_many takes an object that is foreseen; it isn't shown one otherwise. */
-    bool foresees;
     /* Keys are names, not paths: an object can stand where a folder is, move_folder goes object by object, and
      * of an open reader's object only the small or what was read is kept when it is removed or replaced. */
     bool flat;
@@ -66,6 +64,8 @@ struct tarn_store_ops {
      * it returns; after an error any of them may be there. NULL: create, append and finish, one by one. */
     struct tarn_status *(*put_many)(void *self, struct tarn_op *op,
                                     const struct tarn_new_object *objects, size_t count);
+    /* The put_if_absent of what was foreseen won't come. NULL: put_many isn't shown one. */
+    void (*unforesee)(void *self, const char *key);
     /* Creates `key` unless it exists; *created false means somebody else's is there. Never
      * overwrites. Whichever it is, it is durable when it returns: so putting again settles what is
      * unknown, where reading back only shows it. */
@@ -146,6 +146,8 @@ TARN_MUST struct tarn_status *tarn_store_put_hint(struct tarn_store *s, struct t
 TARN_MUST struct tarn_status *tarn_store_put_many(struct tarn_store *s, struct tarn_op *op,
                                                   const struct tarn_new_object *objects,
                                                   size_t count);
+/* What was foreseen won't be put: what a driver wrote ahead for it goes. */
+void tarn_store_unforesee(struct tarn_store *s, const char *key);
 bool tarn_store_is_remote(const struct tarn_store *s);
 /* See `flat`: a folder is moved in many steps there. */
 bool tarn_store_is_flat(const struct tarn_store *s);

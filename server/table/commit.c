@@ -318,15 +318,12 @@ static bool is_written(const struct tarn_group *group)
 
 static void next_group(struct pipeline *p)
 {
-    struct tarn_table *table = p->table;
-    struct tarn_group *group = tarn_table__take_group(table, p->flying);
-    if (group != NULL) {
+    size_t left;
+    struct tarn_group *group = tarn_table__take_group(p->table, p->flying, &left);
+    if (group != NULL)
         begin(p, group);
-        return;
-    }
-    pthread_mutex_lock(&table->lock);
-    p->held_count = p->flying != NULL ? table->queue_count : 0;
-    pthread_mutex_unlock(&table->lock);
+    else
+        p->held_count = p->flying != NULL ? left : 0;
 }
 
 void tarn_table__run_commits(void *arg)

@@ -108,8 +108,10 @@ void tarn_table__run_commits(void *table);
 
 /* --- group.c --- */
 /* The next group from the queue, or NULL; answers members whose callers gave up. ahead: the group that flies, or NULL:
- * streaming users in it whose compact part is still to come are not overtaken by what they sent later. */
-struct tarn_group *tarn_table__take_group(struct tarn_table *table, const struct tarn_group *ahead);
+ * streaming users in it whose compact part is still to come are not overtaken by what they sent later. *left: requests that
+ * stay in the queue. */
+struct tarn_group *tarn_table__take_group(struct tarn_table *table, const struct tarn_group *ahead,
+                                          size_t *left);
 /* Without members: a snapshot of nothing. */
 struct tarn_group *tarn_table__group_new(struct tarn_table *table, enum tarn_commit_kind kind);
 void tarn_table__group_free(struct tarn_group *group);

@@ -366,7 +366,8 @@ static void answer_gone(struct tarn_table *table, struct tarn_member *gone)
     }
 }
 
-struct tarn_group *tarn_table__take_group(struct tarn_table *table, const struct tarn_group *ahead)
+struct tarn_group *tarn_table__take_group(struct tarn_table *table, const struct tarn_group *ahead,
+                                          size_t *left)
 {
     struct tarn_group *group = NULL;
     TARN_OWN(touched_fini) struct touched t;
@@ -384,6 +385,7 @@ struct tarn_group *tarn_table__take_group(struct tarn_table *table, const struct
             take_followers(table, &t, group);
         }
     }
+    *left = table->queue_count;
     pthread_mutex_unlock(&table->lock);
     answer_gone(table, gone);
     return group;

@@ -184,10 +184,12 @@ static struct tarn_status *fetch_all(struct merger *m, size_t begin, size_t end)
     return first;
 }
 
-/* Takes all manifests of [begin, end) into memory at once, where they are small. */
+/* Takes all manifests of [begin, end) into memory at once, where they are far away and small. */
 static struct tarn_status *hold(struct merger *m, size_t begin, size_t end)
 {
     int64_t size = 0;
+    if (!tarn_store_is_remote(m->table->env->store))
+        return TARN_OK;
     for (size_t i = begin; i < end; i++)
         size += TARN_MIN(m->work->before[i].size, (int64_t)HELD_SIZE_MAX);
     if (size > HELD_SIZE_MAX)

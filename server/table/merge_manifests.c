@@ -65,7 +65,14 @@ static bool wants_full(const struct tarn_options *options, const struct tarn_map
     return changing >= options->manifest_full_threshold && count > 1;
 }
 
-/* The rest of a list, once there are enough of them. Those in front that are larger than all behind them together are
+/* What a merge of it costs. Its size says little: of a small one nearly all is the schema's text. */
+static int64_t weight_of(const struct tarn_manifest_file *file)
+{
+    return TARN_MIN(file->added_count, INT64_C(1) << 32) +
+           TARN_MIN(file->deleted_count, INT64_C(1) << 32);
+}
+
+/* The rest of a list, once there are enough of them. Those in front that hold more than all behind them together are
  * left for later: so an entry is written again some ten times in its life, not with each thirtieth commit. */
 static void add_rest(const struct tarn_options *options, const struct tarn_manifest_file *files,
                      size_t begin, size_t end, struct tarn_merge_run *runs, size_t *run_count)
@@ -74,10 +81,10 @@ static void add_rest(const struct tarn_options *options, const struct tarn_manif
         return;
     int64_t behind = 0;
     for (size_t i = begin; i < end; i++)
-        behind += files[i].size;
+        behind += weight_of(&files[i]);
     for (; begin + 2 < end; begin++) {
-        behind -= files[begin].size;
-        if (files[begin].size <= behind)
+        behind -= weight_of(&files[begin]);
+        if (weight_of(&files[begin]) <= behind)
             break;
     }
     runs[(*run_count)++] = (struct tarn_merge_run){begin, end};

@@ -403,6 +403,11 @@ static struct tarn_status *encode_all(struct tarn_group *group, struct tarn_head
 /* --- write --- */
 
 /* All at once, and beside them what the store can do ahead for the snapshot that will name them. */
+static const char *snapshot_key(struct tarn_group *group)
+{
+    return tarn_table__key(&group->op, group->table, "snapshot/snapshot-%" PRId64, group->next->id);
+}
+
 static struct tarn_status *put_objects(struct tarn_group *group)
 {
     struct tarn_op *op = &group->op;
@@ -412,9 +417,7 @@ static struct tarn_status *put_objects(struct tarn_group *group)
     if (objects->count > 0)
         memcpy(list, objects->list, objects->count * sizeof *list);
     list[objects->count] = (struct tarn_new_object){
-        .key = tarn_table__key(op, table, "snapshot/snapshot-%" PRId64, group->next->id),
-        .body = group->next->json,
-        .foreseen = true};
+        .key = snapshot_key(group), .body = group->next->json, .foreseen = true};
     return tarn_store_put_many(table->env->store, op, list, objects->count + 1);
 }
 
@@ -510,6 +513,8 @@ void tarn_table__unprepare(struct tarn_group *group)
             ->merge_used) /* likewise: what a snapshot may name yet is not used again, nor removed */
         tarn_table__merge_settle(&group->op, group->table, group->put.taken_back);
     group->merge_used = false;
+    if (group->next != NULL)
+        tarn_store_unforesee(group->table->env->store, snapshot_key(group));
     tarn_head_free(group->next);
     group->next = NULL;
     group->ground_seen_ms = TARN_NEVER_MS;

@@ -143,6 +143,15 @@ void conformance_foreseen_is_put_only_by_its_put(struct tarn_test *t, struct tar
     expect_ok(tarn_store_put_if_absent(store, t->op, "t/s/1", S("five"), &created));
     expect_true(created);
     expect_object(t, store, "t/s/1", "five");
+
+    expect_ok(tarn_store_remove(store, t->op, "t/s/1"));
+    foresee(t, store, "t/m/6", "six");
+    tarn_store_unforesee(store, "t/s/1");
+    tarn_store_unforesee(store, "t/s/1");
+    expect_str(listed(t, store, "t/s", true), "");
+    expect_ok(tarn_store_put_if_absent(store, t->op, "t/s/1", S("six"), &created));
+    expect_true(created);
+    expect_object(t, store, "t/s/1", "six");
 }
 
 void conformance_put_many_does_not_replace(struct tarn_test *t, struct tarn_store *store)

@@ -339,6 +339,30 @@ TARN_TEST(merge_manifests, drop_pairs_and_keep_deletes_of_what_came_before)
     make_head(&f, files, count);
 }
 
+/* Else each entry would be written again with each thirtieth commit: by its bytes, nearly all of them the schema's text, a
+ * manifest of one entry is as large as one of fifty. */
+TARN_TEST(merge_manifests, that_hold_more_entries_than_all_behind_them_are_left_for_later)
+{
+    TARN_OWN(fixture_fini) struct fixture f;
+    struct tarn_manifest_file *files;
+    size_t count;
+    begin(&f, t, "");
+    struct tarn_manifest_entry some[50];
+    for (int i = 0; i < 50; i++)
+        some[i] = file_of(&f, TARN_ENTRY_ADD, tarn_arena_printf(t->arena, "some%d", i));
+    shape_land(&f, "x", TARN_COMMIT_APPEND, some, 50, NULL, 0);
+    land_many(&f, "f", 29);
+    expect_true(head_of(&f)->manifests[0].size < 29 * head_of(&f)->manifests[1].size);
+    struct tarn_slice live = live_of(&f, head_of(&f)->manifests, 30);
+    merge(&f);
+    expect_true(apply(&f, &files, &count));
+    expect_int(count, 2);
+    expect_slice(files[0].name, "manifest-land-1");
+    expect_int(files[1].added_count, 29);
+    expect_bytes(live_of(&f, files, count), live);
+    make_head(&f, files, count);
+}
+
 TARN_TEST(merge_manifests, that_hold_the_target_are_merged_however_few_they_are)
 {
     TARN_OWN(fixture_fini) struct fixture f;
