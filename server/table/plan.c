@@ -346,11 +346,16 @@ static struct tarn_status *look_again(struct tarn_planner *p)
     return tarn_table_look(p->op, p->table, &view);
 }
 
-static void finish(struct tarn_plan_cursor *c)
+/* Buckets that weren't met are gone from the history of this plan only if that is still the table's. */
+static struct tarn_status *finish(struct tarn_plan_cursor *c)
 {
+    const struct tarn_planner *p = &c->p;
+    if (!p->is_listed)
+        TARN_TRY(tarn_table__pages_check(p->table, p->epoch, p->plan.snapshot.id));
     tarn_metric_add(TARN_M_PLANS, NULL, 1);
     tarn_metric_observe(TARN_M_PLAN_SECONDS, NULL,
                         (double)(tarn_clock_mono_ns() - c->begun_ns) / 1e9);
+    return TARN_OK;
 }
 
 /* Pointers into a batch's lists are set once these no longer move. */
@@ -388,7 +393,7 @@ struct tarn_status *tarn_plan_cursor_next(struct tarn_plan_cursor *c, struct tar
     }
     TARN_TRY(put_late_stats(c, b));
     if (c->p.ended && !was_ended)
-        finish(c);
+        TARN_TRY(finish(c));
     settle(b, out);
     return TARN_OK;
 }

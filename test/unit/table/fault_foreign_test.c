@@ -212,6 +212,31 @@ TARN_TEST(roll_back, in_the_midst_of_a_plan_ends_it)
     expect_status(tarn_plan_cursor_next(cursor, &batch), TARN_SNAPSHOT_EXPIRED, "rewritten");
 }
 
+/* Likewise where the new history has nothing that the plan could meet: it doesn't come out empty. */
+TARN_TEST(roll_back, to_nothing_in_the_midst_of_a_plan_ends_it)
+{
+    TARN_OWN(fixture_fini) struct fixture f;
+    fixture_init(&f, t);
+    fixture_land(&f, 1, "a");
+    fixture_land(&f, 2, "b");
+    struct tarn_plan_request request = {.version = TARN_VERSION_ID(2)};
+    TARN_OWN(tarn_plan_cursor_drop) struct tarn_plan_cursor *cursor = NULL;
+    struct tarn_plan_batch batch;
+    expect_ok(tarn_table_plan_begin(t->op, f.table, &request, &cursor));
+    others_roll_back(&f, 1);
+    struct tarn_manifest_entry gone = fixture_file(&f, "a");
+    gone.kind = TARN_ENTRY_DELETE;
+    others_commit(&f, "others", &gone, 1);
+    expect_str(fixture_files(&f, NONE, NULL), "");
+    expect_status(tarn_plan_cursor_next(cursor, &batch), TARN_SNAPSHOT_EXPIRED, "rewritten");
+    tarn_plan_cursor_drop(&cursor);
+    for (int restart = 0; restart < 2; restart++) { /* what is empty stays so */
+        fixture_restart(&f, restart == 1);
+        expect_str(fixture_files(&f, NONE, NULL), "");
+        expect_str(fixture_files(&f, 1, NULL), "a");
+    }
+}
+
 /* --- an expiry --- */
 
 TARN_TEST(expiry, by_others_leaves_the_rest_and_names_the_earliest)
