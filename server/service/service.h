@@ -37,7 +37,7 @@ struct tarn_service {
     struct tarn_answers *answers;
     struct tarn_intents *intents;             /* NULL: no commits to several tables */
     struct tarn_subscriptions *subscriptions; /* NULL: nobody can subscribe */
-    struct tarn_state *state; /* NULL: nothing is said about it */
+    struct tarn_state *state;                 /* NULL: nothing is said about it */
     const char *warehouse_name;
     int64_t started_ms, lease_ms;
     bool wants_worker; /* not ready before one has registered */

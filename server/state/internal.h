@@ -37,7 +37,7 @@ struct tarn_state {
     atomic_size_t unmarked_size;
     _Atomic int64_t marked_ms;
     atomic_size_t marked_size; /* of the MANIFEST then */
-    pthread_mutex_t marking; /* held by who writes the mark */
+    pthread_mutex_t marking;   /* held by who writes the mark */
 
     /* door.c: what ended the writes */
     atomic_bool stopped;

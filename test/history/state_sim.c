@@ -302,6 +302,17 @@ STATE(void, close, struct tarn_state *state)
         ((struct disk *)state)->open = false;
 }
 
+STATE(struct tarn_status *, problem, struct tarn_state *state)
+{
+    return in_use ? TARN_OK : __real_tarn_state_problem(state);
+}
+
+STATE(void, tidy, struct tarn_state *state)
+{
+    if (!in_use)
+        __real_tarn_state_tidy(state);
+}
+
 STATE(struct tarn_status *, get, struct tarn_state *state, enum tarn_family family,
       struct tarn_slice key, bool *found, struct tarn_buf *out)
 {

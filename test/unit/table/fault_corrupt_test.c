@@ -75,10 +75,13 @@ static const char *base_name(const char *name)
     return slash == NULL ? name : slash + 1;
 }
 
-/* A manifest that can be read, with another file's name in it: only the one that removes that file can be named. */
+/* Two that can be read and don't agree, where nothing tells which of them is damaged: a manifest with another file's name in
+ * it and the one that removes that file, a manifest and its list. */
 static bool fits_no_other(const char *message)
 {
-    return strstr(message, "manifest manifest-") != NULL && strstr(message, "is not live") != NULL;
+    return strstr(message, "manifest manifest-") != NULL &&
+           (strstr(message, "is not live") != NULL ||
+            strstr(message, "the list that names it says") != NULL);
 }
 
 /* Typed, and with the name of the table at least; of the object, where it is the object that can't be read. */
@@ -97,6 +100,7 @@ static void expect_telling(struct tarn_status *s, const struct object *o)
             expect_unreachable("%s is damaged, and it is said: %s", o->name, message);
         break;
     case TARN_OBJECT_NOT_FOUND:    /* a name that was damaged */
+    case TARN_SCHEMA_INVALID:      /* an option */
     case TARN_UNSUPPORTED_FEATURE: /* a version, type or option that was damaged */
     case TARN_INVALID_ARGUMENT:
     case TARN_TABLE_NOT_FOUND:

@@ -35,6 +35,51 @@ static struct tarn_status *plan(struct fixture *f, int64_t id, struct tarn_plan 
     return tarn_table_plan(f->t->op, f->table, &request, out);
 }
 
+/* --- a store that lies --- */
+
+static int64_t land_with_changelog(struct fixture *f)
+{
+    struct tarn_manifest_entry file = fixture_file(f, "b"), log = fixture_file(f, "log");
+    struct tarn_commit commit = {
+        .user = tarn_slice_str("u"),
+        .identifier = 2,
+        .watermark = NONE,
+        .kind = TARN_COMMIT_APPEND,
+        .base_snapshot_id = NONE,
+        .append = {.entries = &file, .count = 1, .changelog = &log, .changelog_count = 1}};
+    struct tarn_commit_result result;
+    expect_ok(tarn_table_commit(f->t->op, f->table, &commit, &result));
+    return result.append_snapshot_id;
+}
+
+/* Changelogs may be expired on their own: they are, if neither asked for nor listed. */
+TARN_TEST(lie, about_a_changelog_leaves_no_rows_out_of_streams)
+{
+    TARN_OWN(fixture_fini) struct fixture f;
+    fixture_init(&f, t);
+    fixture_land(&f, 1, "a");
+    struct tarn_version second = TARN_VERSION_ID(land_with_changelog(&f));
+    struct tarn_plan_request request = {
+        .version = second, .no_splits = true, .changes = TARN_CHANGES_CHANGELOG, .changes_from = 1};
+    struct tarn_snapshot snapshot;
+    struct tarn_plan p;
+    bool found;
+    expect_ok(tarn_table_snapshot(t->op, f.table, second, &found, &snapshot));
+    const char *list = tarn_arena_str(t->arena, snapshot.changelog_list);
+    rule(&f, "get", list, TARN_FAULT_NOT_FOUND, 0, 1);
+    fixture_restart(&f, true); /* which is when changelogs are read */
+    struct tarn_status *s = tarn_table_plan(t->op, f.table, &request, &p);
+    expect_true(s == TARN_OK || tarn_status_reason(s) == TARN_STORE_UNAVAILABLE);
+    tarn_status_free(s);
+    expect_ok(tarn_table_plan(t->op, f.table, &request, &p));
+    expect_int(p.file_count, 1);
+    folder_remove(&f, tarn_arena_printf(t->arena, "manifest/%s", list));
+    fixture_restart(&f, true);
+    expect_ok(tarn_table_plan(t->op, f.table, &request, &p));
+    expect_int(p.file_count, 0);
+    expect_str(fixture_files(&f, NONE, NULL), "a b");
+}
+
 /* --- one history --- */
 
 static void back_to_1_and_two_others(void *arg)
