@@ -82,7 +82,9 @@ static struct tarn_status *find_schema(struct tarn_op *op, struct tarn_table *ta
     if (!found) /* the folder was removed or rewritten below us: look at it anew */
         return tarn_status_new(TARN_TABLE_NOT_FOUND, "table %s: schema %" PRId64 " is gone from %s",
                                table->name, id, table->path);
-    TARN_TRY(tarn_options_parse(&box->schema, box->arena, &box->options));
+    struct tarn_status *s = tarn_options_parse(&box->schema, box->arena, &box->options);
+    if (s != TARN_OK)
+        return tarn_status_wrap(s, "table %s, schema-%" PRId64, table->name, id);
     *out = tarn_move(box);
     return TARN_OK;
 }

@@ -42,7 +42,9 @@ static struct tarn_status *choose_schema(struct tarn_planner *p, const struct ta
     int64_t id = travels ? p->plan.snapshot.schema_id : view->schema.id;
     TARN_TRY(tarn_table_schema(p->op, p->table, id, &p->plan.schema));
     struct tarn_options *options = tarn_arena_calloc(p->op->arena, 1, sizeof *options);
-    TARN_TRY(tarn_options_parse(p->plan.schema, p->op->arena, options));
+    struct tarn_status *s = tarn_options_parse(p->plan.schema, p->op->arena, options);
+    if (s != TARN_OK)
+        return tarn_status_wrap(s, "table %s, schema-%" PRId64, tarn_table_name(p->table), id);
     p->plan.options = options;
     p->schema_capacity = view->schema.id + 1;
     p->schemas = tarn_arena_calloc(p->op->arena, (size_t)p->schema_capacity, sizeof *p->schemas);

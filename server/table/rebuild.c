@@ -30,6 +30,10 @@ static struct tarn_status *read_entries(struct tarn_op *op, struct tarn_table *t
     return TARN_OK;
 }
 
+/* One answer "not there" isn't enough to leave rows out of streams for good. */
+#define LOOKS_AGREED 3
+#define LOOKS_MAX 8
+
 static bool is_listed(const struct tarn_object *objects, size_t count, struct tarn_slice folder,
                       struct tarn_slice name)
 {
@@ -42,8 +46,7 @@ static bool is_listed(const struct tarn_object *objects, size_t count, struct ta
     return found;
 }
 
-/* One answer "not there" isn't enough to leave rows out of streams for good: is one of them missing in the list of
- * their folder, too? */
+/* Is one of them missing in the list of their folder, too? */
 static struct tarn_status *is_gone(struct tarn_op *op, struct tarn_table *table,
                                    const struct tarn_snapshot *snapshot, struct tarn_arena *arena,
                                    bool *out)
@@ -75,14 +78,24 @@ static struct tarn_status *read_changelog(struct tarn_op *op, struct tarn_table 
     *count = 0;
     if (snapshot->changelog_list.size == 0)
         return TARN_OK;
-    struct tarn_status *s = read_entries(op, table, snapshot, arena, out, count);
-    if (tarn_status_reason(s) != TARN_OBJECT_NOT_FOUND)
-        return s;
-    tarn_status_free(s);
-    bool gone;
-    *count = 0;
-    TARN_TRY(is_gone(op, table, snapshot, arena, &gone));
-    return gone ? TARN_OK : read_entries(op, table, snapshot, arena, out, count);
+    struct tarn_status *s = TARN_OK;
+    for (int looks = 0, agreed = 0; looks < LOOKS_MAX && agreed < LOOKS_AGREED; looks++) {
+        bool gone;
+        tarn_status_free(s);
+        s = read_entries(op, table, snapshot, arena, out, count);
+        if (tarn_status_reason(s) != TARN_OBJECT_NOT_FOUND)
+            return s;
+        *count = 0;
+        struct tarn_status *asked = is_gone(op, table, snapshot, arena, &gone);
+        if (asked != TARN_OK) {
+            tarn_status_free(s);
+            return asked;
+        }
+        agreed = gone ? agreed + 1 : 0;
+        if (agreed == LOOKS_AGREED)
+            tarn_status_free(tarn_move(s));
+    }
+    return s;
 }
 
 /* Is snapshot `id` still the one with this hash? */
