@@ -179,14 +179,10 @@ static struct tarn_status *read_ground(struct tarn_op *op, struct tarn_table *ta
 static struct tarn_status *check_stands(struct tarn_op *op, struct tarn_table *table, int64_t below,
                                         const struct tarn_manifests *next, struct ground *ground)
 {
-    bool stands = false;
-    struct tarn_status *s = read_ground(op, table, below, &ground->manifests);
-    if (s == TARN_OK)
-        s = tarn_table__stands_on(op, table, &ground->manifests, next, &stands);
+    bool stands;
+    TARN_TRY(read_ground(op, table, below, &ground->manifests));
+    TARN_TRY(tarn_table__stands_on(op, table, &ground->manifests, next, &stands));
     ground->left = !stands;
-    if (tarn_status_reason(s) != TARN_OBJECT_NOT_FOUND) /* then its own base says enough */
-        return s;
-    tarn_status_free(s);
     return TARN_OK;
 }
 

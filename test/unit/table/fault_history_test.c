@@ -80,6 +80,22 @@ TARN_TEST(lie, about_a_changelog_leaves_no_rows_out_of_streams)
     expect_str(fixture_files(&f, NONE, NULL), "a b");
 }
 
+TARN_TEST(lie, about_what_a_snapshot_stands_on_leaves_the_past)
+{
+    TARN_OWN(fixture_fini) struct fixture f;
+    fixture_init(&f, t);
+    fixture_land(&f, 1, "a");
+    fixture_land(&f, 2, "b");
+    others_append(&f, "x");
+    struct tarn_snapshot below;
+    struct tarn_plan p;
+    expect_ok(tarn_snapshot_decode(folder_get(&f, "snapshot/snapshot-2"), t->arena, &below));
+    rule(&f, "get", tarn_arena_str(t->arena, below.base_list), TARN_FAULT_NOT_FOUND, 0, 1);
+    tarn_status_free(plan(&f, NONE, &p)); /* it may be told to come again */
+    expect_str(fixture_files(&f, NONE, NULL), "a b x");
+    expect_str(fixture_files(&f, 1, NULL), "a");
+}
+
 /* --- one history --- */
 
 static void back_to_1_and_two_others(void *arg)
