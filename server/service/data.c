@@ -64,7 +64,7 @@ struct tarn_status *tarn_service_ingest_begin(struct tarn_op *op, struct tarn_se
     TARN_OWN(tarn_table_drop_ref) struct tarn_table *table = NULL;
     TARN_OWN(tarn_table_view_drop) const struct tarn_table_view *view = NULL;
     TARN_TRY(tarn_service__table(op, service, ref, TARN_ACTION_WRITE, &table));
-    TARN_TRY(tarn_table_look(op, table, &view));
+    TARN_TRY(tarn_table_look_now(op, table, &view)); /* its sequence numbers start above theirs */
     TARN_TRY(tarn_options_check_write(&view->options));
     TARN_TRY(tarn_options_check_merge(&view->options));
     TARN_TRY(settle_mode(view, tarn_table_name(table), mode, &ingest.mode));

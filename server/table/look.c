@@ -366,16 +366,26 @@ struct tarn_status *tarn_table__refresh(struct tarn_op *op, struct tarn_table *t
 struct look_job {
     struct tarn_op *op;
     struct tarn_table *table;
+    int64_t since_ms; /* a look that began then or later will do */
     struct tarn_status *status;
 };
 
-bool tarn_table__looked_lately(struct tarn_table *table)
+static bool looked_since(struct tarn_table *table, int64_t since_ms)
 {
     pthread_mutex_lock(&table->lock);
-    bool lately = table->index_whole &&
-                  tarn_clock_mono_ms() - table->looked_ms < table->env->foreign_check_ms;
+    bool looked = table->index_whole && table->looked_ms >= since_ms;
     pthread_mutex_unlock(&table->lock);
-    return lately;
+    return looked;
+}
+
+static int64_t lately_ms(const struct tarn_table *table)
+{
+    return tarn_clock_mono_ms() - table->env->foreign_check_ms + 1;
+}
+
+bool tarn_table__looked_lately(struct tarn_table *table)
+{
+    return looked_since(table, lately_ms(table));
 }
 
 void tarn_table__look_again(struct tarn_table *table)
@@ -403,8 +413,8 @@ void tarn_table__set_whole(struct tarn_table *table, bool whole)
 static void run_look(void *arg)
 {
     struct look_job *job = arg;
-    if (!tarn_table__looked_lately(
-            job->table)) /* another reader may have looked while this one waited */
+    if (!looked_since(job->table,
+                      job->since_ms)) /* another may have looked while this one waited */
         job->status = tarn_table__refresh(job->op, job->table);
 }
 
@@ -416,20 +426,20 @@ int64_t tarn_table_age_ms(struct tarn_table *table)
     return TARN_MAX(age, (int64_t)1);
 }
 
-static struct tarn_status *look(struct tarn_op *op, struct tarn_table *table)
+static struct tarn_status *look(struct tarn_op *op, struct tarn_table *table, int64_t since_ms)
 {
-    struct look_job job = {op, table, TARN_OK};
+    struct look_job job = {op, table, since_ms, TARN_OK};
     TARN_TRY(tarn_table__check_here(table));
-    if (!tarn_table__looked_lately(table))
+    if (!looked_since(table, since_ms))
         tarn_mailbox_call(table->mailbox, run_look, &job);
     return job.status;
 }
 
-struct tarn_status *tarn_table_look(struct tarn_op *op, struct tarn_table *table,
-                                    const struct tarn_table_view **out)
+static struct tarn_status *look_since(struct tarn_op *op, struct tarn_table *table,
+                                      int64_t since_ms, const struct tarn_table_view **out)
 {
     TARN_OWN(tarn_table__leave) TARN_UNUSED pthread_rwlock_t *place = tarn_table__enter(table);
-    struct tarn_status *s = look(op, table);
+    struct tarn_status *s = look(op, table, since_ms);
     if (tarn_store_is_away(s))
         return tarn_status_wrap(
             s, "what is known of table %s is %.1f s old, older than [commit] foreign_check allows",
@@ -439,11 +449,23 @@ struct tarn_status *tarn_table_look(struct tarn_op *op, struct tarn_table *table
     return TARN_OK;
 }
 
+struct tarn_status *tarn_table_look(struct tarn_op *op, struct tarn_table *table,
+                                    const struct tarn_table_view **out)
+{
+    return look_since(op, table, lately_ms(table), out);
+}
+
+struct tarn_status *tarn_table_look_now(struct tarn_op *op, struct tarn_table *table,
+                                        const struct tarn_table_view **out)
+{
+    return look_since(op, table, tarn_clock_mono_ms() + 1, out);
+}
+
 struct tarn_status *tarn_table_look_or_last(struct tarn_op *op, struct tarn_table *table,
                                             const struct tarn_table_view **out)
 {
     TARN_OWN(tarn_table__leave) TARN_UNUSED pthread_rwlock_t *place = tarn_table__enter(table);
-    struct tarn_status *s = op->stale_ms > 0 ? TARN_OK : look(op, table);
+    struct tarn_status *s = op->stale_ms > 0 ? TARN_OK : look(op, table, lately_ms(table));
     bool away = op->stale_ms > 0 || tarn_store_is_away(s);
     if (!away && s != TARN_OK)
         return s;

@@ -68,6 +68,9 @@ struct tarn_table_view {       /* immutable, counted */
 /* Looks for newer snapshots and schemas of other writers if the last look is older than foreign_check. */
 TARN_MUST struct tarn_status *tarn_table_look(struct tarn_op *op, struct tarn_table *table,
                                               const struct tarn_table_view **out);
+/* Looks in any case: all that others committed before the call is known then. For those who begin to write. */
+TARN_MUST struct tarn_status *tarn_table_look_now(struct tarn_op *op, struct tarn_table *table,
+                                                  const struct tarn_table_view **out);
 /* For those who would rather have an old answer than none: where the store is away (or op->stale_ms says that it was
  * found to be), the last view there was, and op->stale_ms how old it is. */
 TARN_MUST struct tarn_status *tarn_table_look_or_last(struct tarn_op *op, struct tarn_table *table,

@@ -130,20 +130,26 @@ def told(rows):
 
 
 def folded(rows):
-    """Of an overwrite Java tells every version that was there, and all that is: the newest was what was there, what stayed is
-    no news, what is another is a change."""
-    out = []
+    """Of an overwrite Java tells every version that was there, in any order, and all that is: of those that went, the one that
+    stood is what the stream told last; what stayed is no news, what is another is a change."""
+    out, state, groups = [], {}, {}
     for row in rows:
-        before = next((o for o in reversed(out) if o["id"] == row["id"] and o["snapshot"] == row["snapshot"]), None)
-        if before is None or before["rowkind"] != "-D":
-            out.append(row)
-        elif row["rowkind"] == "-D":
-            before["v"] = row["v"]
-        elif before["v"] == row["v"]:
-            out.remove(before)
-        else:
-            before["rowkind"] = "-U"
-            out.append({**row, "rowkind": "+U"})
+        groups.setdefault((row["snapshot"], row["id"]), []).append(row)
+    for (_, key), group in groups.items():
+        gone = [r for r in group if r["rowkind"] == "-D"]
+        if gone:
+            before = [r for r in gone if r["v"] == state.get(key)]
+            check(before, f"Java takes {gone} away, the stream told {state.get(key)!r}")
+            after = [r for r in group if r["rowkind"] != "-D"]
+            if not after:
+                group = [before[0]]
+            elif after[-1]["v"] == before[0]["v"]:
+                group = []
+            else:
+                group = [{**before[0], "rowkind": "-U"}, {**after[-1], "rowkind": "+U"}]
+        out += group
+        for row in group:
+            state[key] = row["v"] if row["rowkind"][0] == "+" else None
     return out
 
 

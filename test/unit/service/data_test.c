@@ -175,6 +175,39 @@ TARN_TEST(ingest, into_a_folder_that_others_removed_makes_no_snapshot)
     tarn_service_ingest_end(&f.service, &ingest, false);
 }
 
+static struct tarn_schema first_schema(struct fixture *f, const char *table)
+{
+    struct tarn_test *t = f->t;
+    TARN_OWN(tarn_buf_drop) struct tarn_buf json = {0};
+    struct tarn_schema out;
+    expect_ok(tarn_store_get(
+        f->inner, t->op, tarn_arena_printf(t->arena, "db.db/%s/schema/schema-0", table), &json));
+    expect_ok(tarn_schema_decode(tarn_arena_copy(t->arena, tarn_buf_slice(&json)), t->arena, &out));
+    return out;
+}
+
+TARN_TEST(ingest, begins_on_what_others_left_a_moment_ago)
+{
+    TARN_OWN(fixture_fini) struct fixture f;
+    TARN_OWN(tarn_buf_drop) struct tarn_buf schema = {0};
+    fixture_init(&f, t);
+    f.env.foreign_check_ms = 3600000; /* before there is a table */
+    fixture_table(&f, "k", "id BIGINT NOT NULL, v BIGINT", "id");
+    fixture_worker(&f, "127.0.0.1:1");
+    struct tarn_ingest ingest;
+    expect_ok(begin(&f, "k", TARN_LOAD_AUTO, "", BATCH, &ingest));
+    expect_int(ingest.view->schema.id, 0);
+    tarn_service_ingest_end(&f.service, &ingest, false);
+
+    struct tarn_schema next = first_schema(&f, "k");
+    next.id = 1;
+    tarn_schema_encode(&next, &schema);
+    expect_ok(tarn_store_put(f.inner, t->op, "db.db/k/schema/schema-1", tarn_buf_slice(&schema)));
+    expect_ok(begin(&f, "k", TARN_LOAD_AUTO, "", BATCH, &ingest));
+    expect_int(ingest.view->schema.id, 1);
+    tarn_service_ingest_end(&f.service, &ingest, false);
+}
+
 /* Time runs fast, so that the commit soon gives up asking. */
 static void *hurry(void *arg)
 {

@@ -527,6 +527,26 @@ TARN_TEST(schema, that_others_made_first_is_a_conflict)
     expect_column(&f, "w");
 }
 
+/* --- a writer of ours that begins right after another's commit --- */
+
+TARN_TEST(look_now, knows_what_others_committed_before_the_call)
+{
+    TARN_OWN(fixture_fini) struct fixture f;
+    TARN_OWN(tarn_table_view_drop) const struct tarn_table_view *view = NULL;
+    int64_t first;
+    fixture_init(&f, t);
+    fixture_land(&f, 1, "a");
+    fixture_look_every(&f, 3600000); /* nobody else looks */
+    struct tarn_manifest_entry theirs = fixture_file(&f, "x");
+    theirs.file.max_sequence = 5000;
+    expect_int(others_commit(&f, "others", &theirs, 1), 2);
+    expect_ok(tarn_table_look_now(t->op, f.table, &view));
+    expect_int(view->snapshot.id, 2);
+    expect_ok(
+        tarn_table_reserve_sequences(t->op, f.table, theirs.partition, theirs.bucket, 1, &first));
+    expect_int(first, 5001);
+}
+
 /* --- two daemons, each of which believes to be alone (row 19) --- */
 
 struct twin {
