@@ -1,7 +1,8 @@
 /*
  * Promise: whatever call of the store fails in whatever way, before or after its effect, a commit has happened once or not at all, its
  * answer and its fate are true, sending it again lands it once, and statistics are added once. Outages are waited for with bounded
- * queues, a full disk and denied access leave nothing behind, and what is missing is named. (docs/faults.md, rows 1-4, 7, 20, 21, 23-25)
+ * queues, a full disk and denied access leave nothing behind, and what is missing is named. (docs/faults.md, rows 1-4, 7, 20, 21, 23-25;
+ * README.md of room table, I6)
  */
 #include "fault_others.h"
 
