@@ -496,8 +496,10 @@ void tarn_table__sign(struct tarn_group *group, struct tarn_snapshot *snapshot)
     snapshot->commit_user =
         carried != NULL ? carried->commit->user : tarn_slice_str(TARN_COMMIT_OWN_USER);
     snapshot->commit_identifier = carried != NULL ? carried->commit->identifier : snapshot->id;
-    /* A batch is told from others by what it names: where the delta doesn't name just that, it is written down. */
+    /* A batch is told from others by what it names: where the delta doesn't name just that, or a changelog does, which may go
+     * before its snapshot, it is written down. */
     bool told = carried == NULL || carried->content == 0 ||
-                (group->count == 1 && tarn_table__delta_content(&group->delta) == carried->content);
+                (group->count == 1 && group->delta.changelog_count == 0 &&
+                 tarn_table__delta_content(&group->delta) == carried->content);
     fill_properties(group, snapshot, receipts_text(group, told ? carried : NULL));
 }

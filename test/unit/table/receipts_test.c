@@ -158,6 +158,34 @@ TARN_TEST(receipts, of_both_parts_of_a_commit_are_told)
     }
 }
 
+/* What tells one batch from another counts its changelog, which may be expired before the snapshot is. */
+TARN_TEST(receipts, of_a_batch_outlive_its_changelog)
+{
+    TARN_OWN(fixture_fini) struct fixture f;
+    fixture_init(&f, t);
+    struct tarn_manifest_entry file = fixture_file(&f, "a"), log = fixture_file(&f, "log");
+    struct tarn_commit commit = {
+        .user = tarn_slice_str("b"),
+        .identifier = BATCH,
+        .watermark = TARN_SNAPSHOT_NONE,
+        .base_snapshot_id = TARN_SNAPSHOT_NONE,
+        .append = {.entries = &file, .count = 1, .changelog = &log, .changelog_count = 1}};
+    struct tarn_commit_result result;
+    struct tarn_snapshot snapshot;
+    bool found;
+    expect_ok(tarn_table_commit(t->op, f.table, &commit, &result));
+    expect_ok(tarn_table_snapshot(t->op, f.table, TARN_VERSION_ID(1), &found, &snapshot));
+    expect_ok(tarn_store_remove(f.inner, t->op,
+                                tarn_arena_printf(t->arena, "db.db/t/manifest/%.*s",
+                                                  TARN_SLICE_ARG(snapshot.changelog_list))));
+    fixture_restart(&f, true);
+    expect_fate(fate_of(&f, "b", BATCH, tarn_commit_content(&commit), TARN_SNAPSHOT_NONE),
+                TARN_COMMIT_LANDED, 1);
+    expect_ok(tarn_table_commit(t->op, f.table, &commit, &result));
+    expect_true(result.repeated);
+    expect_int(count_snapshots(&f), 1);
+}
+
 TARN_TEST(receipts, of_another_writer_are_kept_as_well)
 {
     TARN_OWN(fixture_fini) struct fixture f;
