@@ -251,3 +251,14 @@ void tarn_snapshot_encode(const struct tarn_snapshot *s, struct tarn_buf *out)
     }
     tarn_json_print(json, 2, out);
 }
+
+struct tarn_slice tarn_snapshot_proof(const struct tarn_snapshot *snapshot)
+{
+    return snapshot->uuid.size != 0 ? snapshot->uuid : snapshot->delta_list;
+}
+
+bool tarn_snapshot_is(const struct tarn_snapshot *snapshot, struct tarn_slice proof)
+{
+    return proof.size != 0 && (tarn_slice_equal(proof, snapshot->uuid) ||
+                               tarn_slice_equal(proof, snapshot->delta_list));
+}

@@ -53,6 +53,11 @@ struct tarn_snapshot {
 
 TARN_MUST struct tarn_status *tarn_snapshot_decode(struct tarn_slice json, struct tarn_arena *arena,
                                                    struct tarn_snapshot *out);
+/* What tells it from others of its id, which is used again after a roll-back: its uuid, or where it has none (Paimon before 2) the
+ * name of its delta list. Borrows. */
+struct tarn_slice tarn_snapshot_proof(const struct tarn_snapshot *snapshot);
+/* Is `proof` one of the two? */
+bool tarn_snapshot_is(const struct tarn_snapshot *snapshot, struct tarn_slice proof);
 void tarn_snapshot_encode(const struct tarn_snapshot *snapshot, struct tarn_buf *out); /* appends */
 
 #endif

@@ -122,6 +122,7 @@ struct tarn_status *tarn_rpc__take_commit(struct tarn_op *op, const Tarn__V1__Co
                    .operation = tarn_slice_str(q->operation[0] == '\0' ? NULL : q->operation),
                    .statistics = tarn_rpc__slice(q->statistics),
                    .base_snapshot_id = TARN_SNAPSHOT_NONE,
+                   .base_snapshot_proof = tarn_slice_str(q->base_snapshot_proof),
                    .force_empty = q->force_empty},
     };
     if (q->_watermark_case == TARN__V1__COMMIT_REQUEST___WATERMARK_WATERMARK)

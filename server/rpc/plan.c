@@ -50,6 +50,8 @@ static Tarn__V1__PlanSummary *put_summary(struct tarn_op *op, const struct tarn_
     out->files_left = plan->files_left;
     out->rows = plan->rows;
     out->micros = tarn_plan_stream_micros(stream);
+    if (plan->has_snapshot)
+        out->snapshot_proof = tarn_rpc__text(op, tarn_snapshot_proof(&plan->snapshot));
     if (pin != NULL) {
         out->pin = TARN_RPC_NEW(op, Tarn__V1__Pin, pin);
         out->pin->id = tarn_rpc__str(pin->id);

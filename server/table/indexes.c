@@ -208,7 +208,8 @@ static struct tarn_slice name_of(const struct tarn_index_file *f)
 
 struct base { /* what the request was made from, read when the first file asks */
     int64_t id;
-    bool known, gone;
+    struct tarn_slice proof;
+    bool known, gone; /* gone: not there any more, or another one of that id */
     struct tarn_slice manifest;
 };
 
@@ -218,24 +219,27 @@ static struct tarn_status *find_base(struct tarn_op *op, struct tarn_table *tabl
     if (base->known)
         return TARN_OK;
     base->known = true;
-    if (base->id == head->id) {
-        base->manifest = head->snapshot.index_manifest;
+    if (base->id == 0) /* an empty table has no index files */
         return TARN_OK;
-    }
-    base->gone = true;
-    if (base->id < 1 || base->id > head->id)
-        return TARN_OK;
-    struct tarn_snapshot snapshot;
-    bool found;
-    TARN_TRY(tarn_table__past(table, base->id, op->arena, &found, &snapshot));
-    base->gone = !found;
-    base->manifest = found ? snapshot.index_manifest : tarn_slice_str(NULL);
+    struct tarn_snapshot snapshot = head->snapshot;
+    bool found = base->id == head->id;
+    if (base->id > 0 && base->id < head->id)
+        TARN_TRY(tarn_table__past(table, base->id, op->arena, &found, &snapshot));
+    base->gone = !found || (base->proof.size != 0 && !tarn_snapshot_is(&snapshot, base->proof));
+    if (!base->gone)
+        base->manifest = snapshot.index_manifest;
     return TARN_OK;
 }
 
 static struct tarn_status *stale(const struct tarn_table *table, const struct tarn_index_file *f,
                                  const struct tarn_index_file *now)
 {
+    if (now == NULL && f->kind == TARN_ENTRY_ADD)
+        return tarn_status_new(TARN_INDEX_STALE,
+                               "bucket %d of table %s has no index file of type %.*s any more, and "
+                               "%.*s was made from one that is gone, or can't be known",
+                               f->bucket, table->name, TARN_SLICE_ARG(f->type),
+                               TARN_SLICE_ARG(f->name));
     if (now == NULL)
         return tarn_status_new(TARN_INDEX_STALE,
                                "index file %.*s of type %.*s is no longer that of bucket %d of "
@@ -268,13 +272,13 @@ static bool names_present(const struct tarn_candidate *c, const struct tarn_inde
     return named;
 }
 
-/* The bucket's file at the base snapshot; *known false: that snapshot is not there any more. */
+/* Is the bucket's file (NULL: none) what it was at the base snapshot? Not where that is gone. */
 static struct tarn_status *same_at_base(struct tarn_op *op, struct tarn_table *table,
                                         const struct tarn_head *head, struct base *base,
                                         const struct tarn_index_file *f,
                                         const struct tarn_index_file *now, bool *same)
 {
-    *same = false;
+    *same = base->id == TARN_SNAPSHOT_NONE && now == NULL; /* from nothing, and nothing is there */
     if (base->id == TARN_SNAPSHOT_NONE)
         return TARN_OK;
     TARN_TRY(find_base(op, table, head, base));
@@ -315,7 +319,7 @@ static struct tarn_status *check_fresh(struct tarn_op *op, struct tarn_table *ta
     bool named = names_present(c, f, now, &other);
     if (other)
         return stale(table, f, now);
-    if (named || now == NULL) /* from nothing, and nothing is there */
+    if (named)
         return TARN_OK;
     TARN_TRY(same_at_base(op, table, head, base, f, now, &same));
     if (same)
@@ -464,7 +468,7 @@ struct tarn_status *tarn_table__check_indexes(struct tarn_op *op, struct tarn_ta
     if (!needs_reading(table, c))
         return TARN_OK;
     head = head == NULL ? &nothing : head;
-    struct base base = {.id = c->base_snapshot_id};
+    struct base base = {.id = c->base_snapshot_id, .proof = c->base_snapshot_proof};
     for (size_t i = 0; i < c->index_count; i++)
         if (is_of_bucket(table, &c->index[i]))
             TARN_TRY(check_fresh(op, table, head, c, &c->index[i], &base));

@@ -337,7 +337,8 @@ struct tarn_candidate {
         known_count; /* so many in front are DELETEs that resolve_overwrite found on this head: they are live */
     const struct tarn_index_file *index;
     size_t index_count;
-    int64_t base_snapshot_id; /* of the request, or TARN_SNAPSHOT_NONE */
+    int64_t base_snapshot_id;              /* of the request, or TARN_SNAPSHOT_NONE */
+    struct tarn_slice base_snapshot_proof; /* likewise; may be empty */
 };
 /* In the mailbox, where head is what is indexed (NULL: no snapshot yet counts too, id 0). All of docs/format.md,
  * "Conflict checks", in time that goes with the candidate and the levels it writes to: COMMIT_CONFLICT,

@@ -104,7 +104,8 @@ static struct tarn_status *check_part(struct tarn_group *group, const struct tar
                                        .known_count = resolved.known_count,
                                        .index = part->index,
                                        .index_count = part->index_count,
-                                       .base_snapshot_id = commit->base_snapshot_id};
+                                       .base_snapshot_id = commit->base_snapshot_id,
+                                       .base_snapshot_proof = commit->base_snapshot_proof};
     TARN_TRY(tarn_table__check_conflicts(op, table, table->head, &candidate));
     part->entries = candidate.entries;
     part->count = candidate.count;

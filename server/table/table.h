@@ -151,9 +151,11 @@ struct tarn_commit {
     size_t partition_count;
     struct tarn_slice statistics; /* ANALYZE: name of the file in statistics/ */
     int64_t
-        base_snapshot_id; /* what the request was made from; TARN_SNAPSHOT_NONE: not said. Decides INDEX_STALE */
-    bool force_empty; /* a snapshot even if there is nothing in it */
-    bool check_files; /* look that every ADD exists in the store first */
+        base_snapshot_id; /* what the request was made from, 0: nothing; TARN_SNAPSHOT_NONE: not said. Decides INDEX_STALE */
+    struct tarn_slice
+        base_snapshot_proof; /* tarn_snapshot_is; empty: not said, whatever has that id now */
+    bool force_empty;        /* a snapshot even if there is nothing in it */
+    bool check_files;        /* look that every ADD exists in the store first */
 };
 static inline size_t tarn_commit_entry_count(const struct tarn_commit *c) /* of all kinds */
 {

@@ -598,6 +598,17 @@ def commit_cases(daemon, client):
         refused("INVALID_ARGUMENT", size=-1)
         refused("INVALID_ARGUMENT", partition=row(1))
         refused("INVALID_ARGUMENT", type="DELETION_VECTORS", vectors=[t.VectorRange(data_file=b"d", offset=1, length=99)])
+        made_from = lambda name, **base: t.CommitRequest(table=ref("db", "m2"), commit_identifier=BATCH, append_index=[index(name=name)], **base)
+        summary = lambda: [r.summary for r in tab.Plan(t.PlanRequest(table=ref("db", "m2"), summary_only=True))][-1]
+        tab.Commit(made_from(b"index-1"))  # the bucket's first
+        now = summary()
+        snapshot = next(s for s in tab.ListSnapshots(t.ListSnapshotsRequest(table=ref("db", "m2"))).snapshots if s.id == now.snapshot_id)
+        expect(now.snapshot_proof, snapshot.uuid)
+        expect(reason(tab.Commit, made_from(b"index-2")), "INDEX_STALE")
+        expect(reason(tab.Commit, made_from(b"index-2", base_snapshot=now.snapshot_id, base_snapshot_proof="another")), "INDEX_STALE")
+        tab.Commit(made_from(b"index-2", base_snapshot=now.snapshot_id, base_snapshot_proof=now.snapshot_proof))
+        tab.Commit(made_from(b"index-3", base_snapshot=summary().snapshot_id, base_snapshot_proof=tab.ListSnapshots(
+            t.ListSnapshotsRequest(table=ref("db", "m2"))).snapshots[-1].delta_manifest_list))
 
     def serialized_messages():
         golden = lambda name: open(os.path.join(ROOT, "test/golden/commit_message", name), "rb").read()

@@ -145,6 +145,86 @@ TARN_TEST(indexes, or_the_snapshot_that_they_were_made_from)
     expect_ok(check(&f, TARN_COMMIT_APPEND, &n1, 1, 2));
 }
 
+/* A commit of ours: one data file and these changes, made from snapshot `base`. *proof: what tells its snapshot from others of that id. */
+static struct tarn_status *land(struct fixture *f, const char *file,
+                                const struct tarn_index_file *index, size_t count, int64_t base,
+                                struct tarn_slice base_proof, struct tarn_slice *proof)
+{
+    struct tarn_manifest_entry entry = file_in(f, TARN_ENTRY_ADD, file, 0);
+    struct tarn_commit commit = {
+        .user = tarn_slice_str("u"),
+        .identifier = TARN_COMMIT_IDENTIFIER_BATCH,
+        .watermark = NONE,
+        .kind = TARN_COMMIT_APPEND,
+        .base_snapshot_id = base,
+        .base_snapshot_proof = base_proof,
+        .append = {.entries = &entry, .count = 1, .index = index, .index_count = count}};
+    struct tarn_commit_result result;
+    struct tarn_snapshot snapshot;
+    bool found;
+    TARN_TRY(tarn_table_commit(f->t->op, f->table, &commit, &result));
+    TARN_TRY(tarn_table_snapshot(f->t->op, f->table, TARN_VERSION_ID(result.append_snapshot_id),
+                                 &found, &snapshot));
+    *proof = tarn_snapshot_proof(&snapshot);
+    return TARN_OK;
+}
+
+/* Of a snapshot that others rolled back, the id alone says nothing once it is used again. */
+TARN_TEST(indexes, from_a_snapshot_that_was_replaced_are_stale)
+{
+    TARN_OWN(fixture_fini) struct fixture f;
+    shape_init(&f, t, &dynamic);
+    struct tarn_slice first, second, again, any = tarn_slice_str(NULL);
+    struct tarn_index_file h0 = hash(TARN_ENTRY_ADD, "h0", 0), n0 = hash(TARN_ENTRY_ADD, "n0", 0);
+    struct tarn_index_file next[] = {hash(TARN_ENTRY_DELETE, "h0", 0),
+                                     hash(TARN_ENTRY_ADD, "g0", 0)};
+    expect_ok(land(&f, "a", &h0, 1, 0, any, &first));
+    expect_ok(land(&f, "b", next, 2, NONE, any, &second));
+    expect_str(live_indexes(&f), "g0");
+    expect_ok(tarn_store_remove(f.inner, t->op, "db.db/t/snapshot/snapshot-2")); /* others */
+    expect_ok(tarn_store_put(f.inner, t->op, "db.db/t/snapshot/LATEST", tarn_slice_str("1")));
+    expect_ok(land(&f, "c", NULL, 0, NONE, any, &again)); /* 2 once more, with h0 */
+    expect_status(land(&f, "d", &n0, 1, 2, second, &any), TARN_INDEX_STALE, "h0");
+    expect_status(land(&f, "d", &n0, 1, 1, second, &any), TARN_INDEX_STALE, "h0");
+    expect_status(land(&f, "d", &n0, 1, 2, tarn_slice_str("x"), &any), TARN_INDEX_STALE, "h0");
+    expect_ok(land(&f, "d", &n0, 1, 1, first, &any)); /* the bucket's file is that of 1 */
+    expect_str(live_indexes(&f), "n0");
+}
+
+TARN_TEST(indexes, of_a_snapshot_are_proven_by_its_lists_name_too)
+{
+    TARN_OWN(fixture_fini) struct fixture f;
+    shape_init(&f, t, &dynamic);
+    struct tarn_slice proof;
+    struct tarn_snapshot snapshot;
+    bool found;
+    struct tarn_index_file h0 = hash(TARN_ENTRY_ADD, "h0", 0), n0 = hash(TARN_ENTRY_ADD, "n0", 0);
+    expect_ok(land(&f, "a", &h0, 1, NONE, tarn_slice_str(NULL), &proof));
+    expect_ok(tarn_table_snapshot(t->op, f.table, TARN_VERSION_ID(1), &found, &snapshot));
+    expect_bytes(proof, snapshot.uuid);
+    expect_ok(land(&f, "b", &n0, 1, 1, snapshot.delta_list, &proof));
+    snapshot.uuid = tarn_slice_str(NULL); /* as Paimon 1 writes them */
+    expect_bytes(tarn_snapshot_proof(&snapshot), snapshot.delta_list);
+}
+
+/* What was made from a file that is gone isn't the bucket's first. */
+TARN_TEST(indexes, from_what_was_rolled_back_are_not_the_buckets_first)
+{
+    TARN_OWN(fixture_fini) struct fixture f;
+    shape_init(&f, t, &dynamic);
+    struct tarn_slice first, second, again, any = tarn_slice_str(NULL);
+    struct tarn_index_file h0 = hash(TARN_ENTRY_ADD, "h0", 0), n0 = hash(TARN_ENTRY_ADD, "n0", 0);
+    expect_ok(land(&f, "a", NULL, 0, NONE, any, &first));
+    expect_ok(land(&f, "b", &h0, 1, 1, first, &second));
+    expect_ok(tarn_store_remove(f.inner, t->op, "db.db/t/snapshot/snapshot-2")); /* others */
+    expect_ok(tarn_store_put(f.inner, t->op, "db.db/t/snapshot/LATEST", tarn_slice_str("1")));
+    expect_ok(land(&f, "c", NULL, 0, NONE, any, &again));
+    expect_status(land(&f, "d", &n0, 1, 2, second, &any), TARN_INDEX_STALE,
+                  "has no index file of type HASH any more");
+    expect_ok(land(&f, "d", &n0, 1, 2, again, &any));
+    expect_str(live_indexes(&f), "n0");
+}
+
 TARN_TEST(indexes, of_one_bucket_are_one_file)
 {
     TARN_OWN(fixture_fini) struct fixture f;
