@@ -13,6 +13,7 @@
 #ifndef TARN_CATALOG_H
 #define TARN_CATALOG_H
 
+#include "format/evolve.h"
 #include "table/table.h"
 
 struct tarn_catalog;
@@ -101,26 +102,7 @@ TARN_MUST struct tarn_status *tarn_catalog_drop_table(struct tarn_op *op,
                                                       struct tarn_catalog *catalog,
                                                       struct tarn_table *table);
 
-/* One change of a schema (format.md 2.3). */
-enum tarn_schema_change_kind {
-    TARN_CHANGE_SET_OPTION,
-    TARN_CHANGE_REMOVE_OPTION,
-    TARN_CHANGE_COMMENT,
-    TARN_CHANGE_ADD_COLUMN,
-    TARN_CHANGE_DROP_COLUMN,
-    TARN_CHANGE_RENAME_COLUMN,
-    TARN_CHANGE_ALTER_COLUMN
-};
-struct tarn_schema_change {
-    enum tarn_schema_change_kind kind;
-    struct tarn_slice key,
-        value; /* option; comment in value; column's name in key, new name in value */
-    struct tarn_field
-        field; /* ADD_COLUMN, ALTER_COLUMN (type NULL: stays; description absent: stays) */
-    bool first;
-    struct tarn_slice after;
-};
-/* All or none; a new schema-N. */
+/* All or none; a new schema-N (format/evolve.h has the rules). */
 TARN_MUST struct tarn_status *tarn_catalog_alter_table(struct tarn_op *op,
                                                        struct tarn_catalog *catalog,
                                                        struct tarn_table *table,

@@ -45,9 +45,15 @@ void tarn_format__add_members(struct tarn_json *object, struct tarn_slice json);
 struct tarn_slice tarn_format__unknown_members(const struct tarn_json *object,
                                                const char *const *known, size_t known_count,
                                                struct tarn_arena *arena);
+/* What is left of making a schema of columns with ids: options primary-key and partition become keys, columns of the primary key
+ * NOT NULL, and the whole must keep the rules of docs/format.md "Constraints". */
+TARN_MUST struct tarn_status *tarn_format__settle_schema(struct tarn_schema *s,
+                                                         struct tarn_arena *arena);
 /* Options that contradict the columns or each other; options.c. */
 TARN_MUST struct tarn_status *tarn_format__check_options(const struct tarn_schema *schema,
                                                          struct tarn_arena *arena);
+/* Options that name columns which aren't there; evolve_options.c. */
+TARN_MUST struct tarn_status *tarn_format__check_named_columns(const struct tarn_schema *schema);
 /* May this be the name of a file in a folder of the table: no separators, no way up? */
 bool tarn_format__is_file_name(struct tarn_slice name);
 /* Depth-first ids for fields and what is nested in them; *next is the next free one. */

@@ -132,10 +132,15 @@ static int32_t highest_id_in(const struct tarn_type *type)
 }
 
 /* The names within a row, however deep, occur once: values are found by name in JSON and in files. */
-static struct tarn_status *check_rows(const struct tarn_type *type, struct tarn_slice column,
-                                      enum tarn_reason reason)
+static struct tarn_status *check_rows(const struct tarn_type *type, int depth,
+                                      struct tarn_slice column, enum tarn_reason reason)
 {
-    if (type == NULL || type->id < TARN_TYPE_ARRAY)
+    if (type == NULL)
+        return TARN_OK;
+    if (depth >= TARN_TYPE_DEPTH_MAX)
+        return tarn_status_new(reason, "column \"%.*s\" is nested more than %d deep",
+                               TARN_SLICE_ARG(column), TARN_TYPE_DEPTH_MAX);
+    if (type->id < TARN_TYPE_ARRAY)
         return TARN_OK;
     TARN_OWN(tarn_map_drop) struct tarn_map *names = tarn_map_new();
     for (size_t i = 0; i < type->field_count; i++) {
@@ -146,10 +151,10 @@ static struct tarn_status *check_rows(const struct tarn_type *type, struct tarn_
         if (tarn_map_set(names, field->name, names) != NULL)
             return tarn_status_new(reason, "column \"%.*s\" has two parts named \"%.*s\"",
                                    TARN_SLICE_ARG(column), TARN_SLICE_ARG(field->name));
-        TARN_TRY(check_rows(field->type, column, reason));
+        TARN_TRY(check_rows(field->type, depth + 1, column, reason));
     }
-    TARN_TRY(check_rows(type->key, column, reason));
-    return check_rows(type->element, column, reason);
+    TARN_TRY(check_rows(type->key, depth + 1, column, reason));
+    return check_rows(type->element, depth + 1, column, reason);
 }
 
 /* Names and ids occur once; keys name columns and name them once. */
@@ -165,7 +170,7 @@ static struct tarn_status *check_shape(const struct tarn_schema *s, enum tarn_re
                                    TARN_SLICE_ARG(s->fields[i].name));
         if (tarn_map_set(ids, tarn_slice_of(&s->fields[i].id, sizeof s->fields[i].id), ids) != NULL)
             return tarn_status_new(reason, "field id %d occurs twice", s->fields[i].id);
-        TARN_TRY(check_rows(s->fields[i].type, s->fields[i].name, reason));
+        TARN_TRY(check_rows(s->fields[i].type, 0, s->fields[i].name, reason));
     }
     for (int k = 0; k < 2; k++) {
         const struct tarn_slice *keys = k == 0 ? s->partition_keys : s->primary_keys;
@@ -351,13 +356,12 @@ static struct tarn_status *split_names(struct tarn_slice text, const char *optio
 }
 
 /* Moves options primary-key and partition into the arrays. */
-static struct tarn_status *move_key_options(const struct tarn_schema *draft,
-                                            struct tarn_arena *arena, struct tarn_schema *s)
+static struct tarn_status *move_key_options(struct tarn_arena *arena, struct tarn_schema *s)
 {
-    struct tarn_pair *kept = tarn_arena_calloc(arena, draft->option_count, sizeof *kept);
+    struct tarn_pair *kept = tarn_arena_calloc(arena, s->option_count, sizeof *kept);
     size_t n = 0;
-    for (size_t i = 0; i < draft->option_count; i++) {
-        struct tarn_slice key = draft->options[i].key, value = draft->options[i].value;
+    for (size_t i = 0; i < s->option_count; i++) {
+        struct tarn_slice key = s->options[i].key, value = s->options[i].value;
         bool primary = tarn_slice_is(key, "primary-key");
         if (!primary && !tarn_slice_is(key, "partition")) {
             for (size_t j = 0; j < n; j++)
@@ -430,24 +434,30 @@ static void force_key_nullability(struct tarn_field *fields, const struct tarn_s
     }
 }
 
+struct tarn_status *tarn_format__settle_schema(struct tarn_schema *s, struct tarn_arena *arena)
+{
+    struct tarn_field *fields = tarn_arena_calloc(arena, s->field_count, sizeof *fields);
+    s->version = TARN_SCHEMA_VERSION;
+    TARN_TRY(move_key_options(arena, s));
+    TARN_TRY(check_names(s));
+    TARN_TRY(check_shape(s, TARN_SCHEMA_INVALID));
+    TARN_TRY(check_keys(s));
+    memcpy(fields, s->fields, s->field_count * sizeof *fields);
+    s->fields = fields;
+    force_key_nullability(fields, s, arena);
+    return tarn_format__check_options(s, arena);
+}
+
 struct tarn_status *tarn_schema_create(const struct tarn_schema *draft, int64_t time_ms,
                                        struct tarn_arena *arena, struct tarn_schema *out)
 {
     struct tarn_schema s = *draft;
     int32_t next = 0;
-    s.version = TARN_SCHEMA_VERSION;
     s.id = 0;
     s.time_ms = time_ms;
-    TARN_TRY(move_key_options(draft, arena, &s));
-    TARN_TRY(check_names(&s));
-    struct tarn_field *fields =
-        (struct tarn_field *)tarn_format__assign_ids(s.fields, s.field_count, &next, arena);
-    s.fields = fields;
+    s.fields = tarn_format__assign_ids(s.fields, s.field_count, &next, arena);
     s.highest_field_id = next - 1;
-    TARN_TRY(check_shape(&s, TARN_SCHEMA_INVALID));
-    TARN_TRY(check_keys(&s));
-    force_key_nullability(fields, &s, arena);
-    TARN_TRY(tarn_format__check_options(&s, arena));
+    TARN_TRY(tarn_format__settle_schema(&s, arena));
     *out = s;
     return TARN_OK;
 }

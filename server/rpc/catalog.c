@@ -1,6 +1,4 @@
-#include "rpc/internal.h"
-
-#include "tarn/v1/catalog.pb-c.h"
+#include "rpc/alter.h"
 
 /* CatalogService. */
 
@@ -182,74 +180,16 @@ static struct tarn_status *list_tables(struct tarn_op *op, struct tarn_service *
     return TARN_OK;
 }
 
-/* --- changes of a schema --- */
-
-static struct tarn_status *convert_change(const Tarn__V1__SchemaChange *from,
-                                          struct tarn_schema_change *to, const char **type)
-{
-    *type = NULL;
-    switch (from->change_case) {
-    case TARN__V1__SCHEMA_CHANGE__CHANGE_SET_OPTION:
-        to->kind = TARN_CHANGE_SET_OPTION;
-        to->key = tarn_rpc__slice(from->set_option->key);
-        to->value = tarn_rpc__slice(from->set_option->value);
-        return TARN_OK;
-    case TARN__V1__SCHEMA_CHANGE__CHANGE_REMOVE_OPTION:
-        to->kind = TARN_CHANGE_REMOVE_OPTION;
-        to->key = tarn_rpc__slice(from->remove_option);
-        return TARN_OK;
-    case TARN__V1__SCHEMA_CHANGE__CHANGE_SET_COMMENT:
-        to->kind = TARN_CHANGE_COMMENT;
-        to->value = tarn_rpc__slice(from->set_comment);
-        return TARN_OK;
-    case TARN__V1__SCHEMA_CHANGE__CHANGE_ADD_COLUMN:
-        to->kind = TARN_CHANGE_ADD_COLUMN;
-        if (from->add_column->field == NULL)
-            return tarn_status_new(TARN_INVALID_ARGUMENT, "add_column has no field");
-        to->field = tarn_rpc__field(from->add_column->field);
-        to->key = to->field.name;
-        to->first = from->add_column->first;
-        to->after = tarn_rpc__slice(from->add_column->after);
-        *type = from->add_column->field->type;
-        return TARN_OK;
-    case TARN__V1__SCHEMA_CHANGE__CHANGE_DROP_COLUMN:
-        to->kind = TARN_CHANGE_DROP_COLUMN;
-        to->key = tarn_rpc__slice(from->drop_column);
-        return TARN_OK;
-    case TARN__V1__SCHEMA_CHANGE__CHANGE_RENAME_COLUMN:
-        to->kind = TARN_CHANGE_RENAME_COLUMN;
-        to->key = tarn_rpc__slice(from->rename_column->from);
-        to->value = tarn_rpc__slice(from->rename_column->to);
-        return TARN_OK;
-    case TARN__V1__SCHEMA_CHANGE__CHANGE_ALTER_COLUMN:
-        to->kind = TARN_CHANGE_ALTER_COLUMN;
-        to->key = tarn_rpc__slice(from->alter_column->name);
-        to->field.name = to->key;
-        if (from->alter_column->type[0] != '\0')
-            *type = from->alter_column->type;
-        if (from->alter_column->_description_case ==
-            TARN__V1__ALTER_COLUMN___DESCRIPTION_DESCRIPTION) {
-            to->field.description = tarn_rpc__slice(from->alter_column->description);
-            if (to->field.description.data == NULL) /* set, to nothing */
-                to->field.description = tarn_slice_of("", 0);
-        }
-        return TARN_OK;
-    default:
-        return tarn_status_new(TARN_INVALID_ARGUMENT, "a change is empty or not known here");
-    }
-}
-
 static struct tarn_status *alter_table(struct tarn_op *op, struct tarn_service *service,
                                        const void *request, void *response)
 {
     const Tarn__V1__AlterTableRequest *q = request;
-    struct tarn_schema_change *changes = TARN_RPC_ARRAY(op, q->n_changes, *changes);
-    const char **types = TARN_RPC_ARRAY(op, q->n_changes, *types);
-    for (size_t i = 0; i < q->n_changes; i++)
-        TARN_TRY(convert_change(q->changes[i], &changes[i], &types[i]));
+    struct tarn_schema_change *changes;
+    size_t count;
     struct tarn_table_facts facts;
-    TARN_TRY(tarn_service_alter_table(op, service, tarn_rpc__ref(q->table), changes, types,
-                                      q->n_changes, &facts));
+    TARN_TRY(tarn_rpc__changes(op, q->changes, q->n_changes, &changes, &count));
+    TARN_TRY(
+        tarn_service_alter_table(op, service, tarn_rpc__ref(q->table), changes, count, &facts));
     fill_table(op, &facts, response);
     return TARN_OK;
 }

@@ -141,13 +141,12 @@ TARN_MUST struct tarn_status *tarn_service_get_table(struct tarn_op *op,
 TARN_MUST struct tarn_status *tarn_service_list_tables(
     struct tarn_op *op, struct tarn_service *service, struct tarn_slice database,
     struct tarn_page page, struct tarn_table_facts **out, size_t *count, const char **next_token);
-/* field_types[i]: SQL text of the type in changes[i], NULL where there is none. */
+/* Errors as in format/evolve.h. */
 TARN_MUST struct tarn_status *tarn_service_alter_table(struct tarn_op *op,
                                                        struct tarn_service *service,
                                                        struct tarn_table_ref ref,
-                                                       struct tarn_schema_change *changes,
-                                                       const char *const *field_types, size_t count,
-                                                       struct tarn_table_facts *out);
+                                                       const struct tarn_schema_change *changes,
+                                                       size_t count, struct tarn_table_facts *out);
 TARN_MUST struct tarn_status *tarn_service_rename_table(
     struct tarn_op *op, struct tarn_service *service, struct tarn_table_ref ref,
     struct tarn_slice to_database, struct tarn_slice to_table, struct tarn_table_facts *out);

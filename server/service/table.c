@@ -267,30 +267,15 @@ struct tarn_status *tarn_service_list_tables(struct tarn_op *op, struct tarn_ser
 
 /* --- changing --- */
 
-static struct tarn_status *check_change(struct tarn_op *op, struct tarn_schema_change *change,
-                                        const char *type)
-{
-    TARN_TRY(tarn_service__check_name("change's name", change->key));
-    TARN_TRY(tarn_service__check_name("change's value", change->value));
-    TARN_TRY(tarn_service__check_name("change's column", change->after));
-    TARN_TRY(check_field(&change->field));
-    if (type != NULL)
-        TARN_TRY(tarn_type_parse(tarn_slice_str(type), op->arena, &change->field.type));
-    return TARN_OK;
-}
-
 struct tarn_status *tarn_service_alter_table(struct tarn_op *op, struct tarn_service *service,
                                              struct tarn_table_ref ref,
-                                             struct tarn_schema_change *changes,
-                                             const char *const *field_types, size_t count,
+                                             const struct tarn_schema_change *changes, size_t count,
                                              struct tarn_table_facts *out)
 {
     TARN_OWN(tarn_table_drop_ref) struct tarn_table *table = NULL;
     TARN_TRY(tarn_service__table(op, service, ref, TARN_ACTION_ALTER, &table));
     if (count == 0)
         return tarn_status_new(TARN_INVALID_ARGUMENT, "changes is empty");
-    for (size_t i = 0; i < count; i++)
-        TARN_TRY(check_change(op, &changes[i], field_types[i]));
     TARN_TRY(tarn_catalog_alter_table(op, service->catalog, table, changes, count));
     return fill_facts(op, service, table, true, out);
 }

@@ -271,19 +271,22 @@ TARN_TEST(catalog, changes_a_schema_whole_or_not_at_all)
     make_database(&h, "db");
     TARN_OWN(tarn_table_drop_ref) struct tarn_table *table = NULL;
     expect_ok(make_table(&h, "db", "t", &table));
-    const struct tarn_type *type;
-    expect_ok(tarn_type_parse(S("INT"), t->arena, &type));
+    const struct tarn_slice n = S("n"), nope = S("nope"), id = S("id");
     struct tarn_schema_change changes[] = {
-        {.kind = TARN_CHANGE_ADD_COLUMN, .field = {.name = S("n"), .type = type}, .after = S("id")},
-        {.kind = TARN_CHANGE_DROP_COLUMN, .key = S("nope")},
+        {.kind = TARN_CHANGE_ADD_COLUMN,
+         .path = &n,
+         .path_count = 1,
+         .move = TARN_MOVE_AFTER,
+         .reference = id},
+        {.kind = TARN_CHANGE_DROP_COLUMN, .path = &nope, .path_count = 1},
     };
+    expect_ok(tarn_type_parse(S("INT"), t->arena, &changes[0].type));
     expect_status(tarn_catalog_alter_table(t->op, h.catalog, table, changes, 2),
                   TARN_COLUMN_NOT_FOUND, "nope");
     expect_ok(tarn_catalog_alter_table(t->op, h.catalog, table, changes, 1));
-    changes[0] = (struct tarn_schema_change){.kind = TARN_CHANGE_DROP_COLUMN, .key = S("n")};
-    expect_ok(tarn_catalog_alter_table(t->op, h.catalog, table, changes, 1));
-    changes[0] = (struct tarn_schema_change){.kind = TARN_CHANGE_ADD_COLUMN,
-                                             .field = {.name = S("n"), .type = type}};
+    changes[1].path = &n;
+    expect_ok(tarn_catalog_alter_table(t->op, h.catalog, table, changes + 1, 1));
+    changes[0].move = TARN_MOVE_NONE;
     expect_ok(tarn_catalog_alter_table(t->op, h.catalog, table, changes,
                                        1)); /* K34: a new id, never the old one */
     TARN_OWN(tarn_table_view_drop) const struct tarn_table_view *view = NULL;
@@ -291,9 +294,9 @@ TARN_TEST(catalog, changes_a_schema_whole_or_not_at_all)
     expect_int(view->schema.id, 3);
     expect_int(view->schema.field_count, 3);
     expect_int(view->schema.fields[2].id, 3);
-    changes[0] = (struct tarn_schema_change){.kind = TARN_CHANGE_DROP_COLUMN, .key = S("id")};
-    expect_status(tarn_catalog_alter_table(t->op, h.catalog, table, changes, 1),
-                  TARN_SCHEMA_INVALID, "is a key");
+    changes[1].path = &id;
+    expect_status(tarn_catalog_alter_table(t->op, h.catalog, table, changes + 1, 1),
+                  TARN_SCHEMA_INVALID, "part of the primary key");
 }
 
 TARN_TEST(owner, a_second_daemon_names_the_holder_and_stops)

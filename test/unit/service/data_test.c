@@ -284,11 +284,12 @@ TARN_TEST(scan, names_the_schemas_that_its_files_need)
     expect_ok(
         tarn_service_ingest_commit(t->op, &f.service, &ingest, &file, 1, &snapshot, &repeated));
     tarn_service_ingest_end(&f.service, &ingest, false);
-    struct tarn_schema_change change = {.kind = TARN_CHANGE_ADD_COLUMN, .field = {.name = S("w")}};
-    const char *type = "STRING";
+    struct tarn_slice column = S("w");
+    struct tarn_schema_change change = {
+        .kind = TARN_CHANGE_ADD_COLUMN, .path = &column, .path_count = 1};
     struct tarn_table_facts facts;
-    expect_ok(
-        tarn_service_alter_table(t->op, &f.service, fixture_ref("k"), &change, &type, 1, &facts));
+    expect_ok(tarn_type_parse(S("STRING"), t->arena, &change.type));
+    expect_ok(tarn_service_alter_table(t->op, &f.service, fixture_ref("k"), &change, 1, &facts));
 
     expect_ok(
         tarn_service_scan_begin(t->op, &f.service, fixture_ref("k"), NOW, S("id = 2"), &scan));
