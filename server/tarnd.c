@@ -24,6 +24,7 @@
 #include "exec/exec.h"
 #include "http/http.h"
 #include "maintain/maintain.h"
+#include "rest/rest.h"
 #include "rpc/rpc.h"
 #include "service/subscribe.h"
 #include "state/state.h"
@@ -65,6 +66,7 @@ struct daemon {
     _Atomic(struct tarn_subscriptions *) subscriptions;
     struct tarn_service service;
     struct tarn_rpc *rpc;
+    struct tarn_rest *rest;
     struct tarn_wire_server *server;
     struct tarn_http *http;
     struct tarn_supervisor *supervisor;
@@ -512,6 +514,7 @@ static struct tarn_status *start_doors(struct daemon *d)
     };
     TARN_TRY(tarn_wire_server_start(&wire, methods, method_count, &d->server));
     atomic_store(&d->service.grpc_address, tarn_wire_server_address(d->server));
+    d->rest = tarn_rest_new(&d->service);
     struct tarn_http_options http = {
         .listen = tarn_conf_text(d->conf, TARN_CONF_server_http_listen),
         .exec = d->exec,
@@ -520,7 +523,9 @@ static struct tarn_status *start_doors(struct daemon *d)
         .quiet = !tarn_conf_bool(d->conf, TARN_CONF_log_access),
         .admit = admit,
         .admit_self = d->access,
+        .print_error = tarn_rest_print_error,
     };
+    http.routes = tarn_rest_routes(d->rest, &http.route_count);
     fill_tls(d->conf, &http);
     TARN_TRY(tarn_http_start(&http, &d->http));
     atomic_store(&d->service.http_address, tarn_http_address(d->http));
@@ -628,6 +633,7 @@ static void take_down(struct daemon *d)
     tarn_wire_server_free(d->server);
     tarn_http_stop(d->http);
     tarn_rpc_free(d->rpc);
+    tarn_rest_free(d->rest);
     tarn_supervisor_free(d->supervisor);
     tarn_intents_free(d->service.intents);
     free_hooks(d);

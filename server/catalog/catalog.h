@@ -24,6 +24,10 @@ struct tarn_database_info {
     size_t option_count;
     struct tarn_slice comment; /* absent: none */
     int64_t table_count;
+    /* Not asked of who makes one. A folder that others made: an id that follows from its name, and no times. */
+    char uuid[TARN_UUID_SIZE];
+    int64_t created_ms, updated_ms; /* 0: not known */
+    const char *uri;                /* of its folder */
 };
 struct tarn_table_info {
     struct tarn_slice database, name;

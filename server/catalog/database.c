@@ -1,8 +1,10 @@
 #include "catalog/internal.h"
 
+#include <stdio.h>
+
 /*
  * Databases: folders <name>.db. Options and comment lie in <name>.db/.tarn-database, which Paimon skips:
- * {"options": {…}, "comment": "…"}. A folder that others made has neither.
+ * {"uuid": "…", "created": ms, "updated": ms, "options": {…}, "comment": "…"}. A folder that others made has none of it.
  */
 
 static const char *file_key(struct tarn_op *op, struct tarn_slice name)
@@ -58,6 +60,9 @@ static struct tarn_json *to_json(const struct tarn_database_info *info)
 {
     struct tarn_json *json = tarn_json_object();
     struct tarn_json *options = tarn_json_object();
+    tarn_json_set_str(json, "uuid", info->uuid);
+    tarn_json_set_int(json, "created", info->created_ms);
+    tarn_json_set_int(json, "updated", info->updated_ms);
     for (size_t i = 0; i < info->option_count; i++)
         tarn_json_set_slice(options, info->options[i].key, info->options[i].value);
     tarn_json_set(json, "options", options);
@@ -66,18 +71,40 @@ static struct tarn_json *to_json(const struct tarn_database_info *info)
     return json;
 }
 
+/* The same at each question, as nothing remembers it. */
+static void uuid_of_name(struct tarn_slice name, char out[TARN_UUID_SIZE])
+{
+    uint64_t a = tarn_xxh64(name, 1), b = tarn_xxh64(name, 2);
+    snprintf(out, TARN_UUID_SIZE, "%08x-%04x-8%03x-a%03x-%012" PRIx64, (unsigned)(a >> 32),
+             (unsigned)(a >> 16 & 0xffff), (unsigned)(a & 0xfff), (unsigned)(b >> 48 & 0xfff),
+             b & UINT64_C(0xffffffffffff));
+}
+
+static void read_identity(const struct tarn_json *json, struct tarn_database_info *info)
+{
+    struct tarn_slice uuid = tarn_json_text(tarn_json_find(json, "uuid"));
+    if (tarn_uuid_valid(uuid))
+        snprintf(info->uuid, sizeof info->uuid, "%.*s", TARN_SLICE_ARG(uuid));
+    info->created_ms = tarn_json_int(tarn_json_find(json, "created"));
+    info->updated_ms = tarn_json_int(tarn_json_find(json, "updated"));
+}
+
 static struct tarn_status *read_file(struct tarn_op *op, struct tarn_catalog *catalog,
                                      struct tarn_database_info *info)
 {
     TARN_OWN(tarn_buf_drop) struct tarn_buf text = {0};
     TARN_OWN(tarn_json_drop) struct tarn_json *json = NULL;
     bool found;
+    uuid_of_name(info->name, info->uuid);
+    info->uri = tarn_arena_printf(op->arena, "%s/%s", tarn_store_uri(catalog->env->store),
+                                  tarn_catalog__database_key(op, info->name));
     TARN_TRY(tarn_store_find(catalog->env->store, op, file_key(op, info->name), &found, &text));
     if (!found)
         return TARN_OK;
     struct tarn_status *s = tarn_json_parse(tarn_buf_slice(&text), &json);
     if (s != TARN_OK)
         return tarn_status_wrap(s, "database %.*s", TARN_SLICE_ARG(info->name));
+    read_identity(json, info);
     const struct tarn_json *options = tarn_json_find(json, "options");
     struct tarn_pair *pairs =
         tarn_arena_calloc(op->arena, tarn_json_count(options) + 1, sizeof *pairs);
@@ -99,7 +126,10 @@ struct tarn_status *tarn_database_create(struct tarn_op *op, struct tarn_catalog
                                          bool ignore_if_exists)
 {
     TARN_TRY(tarn_catalog__check_name("database", info->name));
-    TARN_OWN(tarn_json_drop) struct tarn_json *json = to_json(info);
+    struct tarn_database_info made = *info;
+    tarn_uuid_random(made.uuid);
+    made.created_ms = made.updated_ms = tarn_clock_wall_ms();
+    TARN_OWN(tarn_json_drop) struct tarn_json *json = to_json(&made);
     TARN_OWN(tarn_buf_drop) struct tarn_buf text = {0};
     tarn_json_print(json, 2, &text);
     pthread_mutex_lock(&catalog->change);
@@ -179,6 +209,7 @@ struct tarn_status *tarn_database_alter(struct tarn_op *op, struct tarn_catalog 
         options[count++] = set[i];
     info.options = options;
     info.option_count = count;
+    info.updated_ms = tarn_clock_wall_ms();
     TARN_OWN(tarn_json_drop) struct tarn_json *json = to_json(&info);
     TARN_OWN(tarn_buf_drop) struct tarn_buf text = {0};
     tarn_json_print(json, 2, &text);

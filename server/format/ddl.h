@@ -34,11 +34,6 @@ TARN_MUST struct tarn_status *tarn_format__scan_field(struct tarn_format__scanne
 TARN_MUST struct tarn_status *tarn_format__scan_error(const struct tarn_format__scanner *s,
                                                       const char *expected);
 
-TARN_MUST struct tarn_status *tarn_format__fields_from_json(const struct tarn_json *array,
-                                                            int depth, struct tarn_arena *arena,
-                                                            const struct tarn_field **out,
-                                                            size_t *count);
-struct tarn_json *tarn_format__fields_to_json(const struct tarn_field *fields, size_t count);
 /* Adds the members of a JSON object's text to `object`; those that are there already stay. */
 void tarn_format__add_members(struct tarn_json *object, struct tarn_slice json);
 /* The text of an object without the members in `known`, in the arena; absent if none is left. */

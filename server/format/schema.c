@@ -201,8 +201,8 @@ static struct tarn_status *decode_members(const struct tarn_json *json, struct t
     TARN_TRY(take_int(json, "version", 0, INT32_MAX, &one, &n));
     s->version = (int32_t)n;
     TARN_TRY(take_int(json, "id", 0, INT64_MAX, NULL, &s->id));
-    TARN_TRY(tarn_format__fields_from_json(tarn_json_find(json, "fields"), 0, arena, &s->fields,
-                                           &s->field_count));
+    TARN_TRY(tarn_fields_from_json(tarn_json_find(json, "fields"), 0, arena, &s->fields,
+                                   &s->field_count));
     TARN_TRY(take_int(json, "highestFieldId", -1, INT32_MAX, NULL, &n));
     s->highest_field_id = (int32_t)n;
     TARN_TRY(take_names(json, "partitionKeys", arena, &s->partition_keys, &s->partition_key_count));
@@ -256,7 +256,7 @@ void tarn_schema_encode(const struct tarn_schema *s, struct tarn_buf *out)
     /* What an older version implied is spelled out by decode, so this is version 3 now. */
     tarn_json_set_int(json, "version", TARN_MAX(s->version, TARN_SCHEMA_VERSION));
     tarn_json_set_int(json, "id", s->id);
-    tarn_json_set(json, "fields", tarn_format__fields_to_json(s->fields, s->field_count));
+    tarn_json_set(json, "fields", tarn_fields_to_json(s->fields, s->field_count));
     tarn_json_set_int(json, "highestFieldId", s->highest_field_id);
     tarn_json_set(json, "partitionKeys", names_to_json(s->partition_keys, s->partition_key_count));
     tarn_json_set(json, "primaryKeys", names_to_json(s->primary_keys, s->primary_key_count));
@@ -423,6 +423,47 @@ static struct tarn_status *check_keys(const struct tarn_schema *s)
     return TARN_OK;
 }
 
+/* Ids from here on are of Paimon's own columns (SpecialFields.SYSTEM_FIELD_ID_START). */
+#define TARN_FIELD_ID_MAX (INT32_MAX / 2 - 1)
+
+static bool ids_of_type_occur_once(const struct tarn_type *type, struct tarn_map *seen);
+
+static bool ids_occur_once(const struct tarn_field *fields, size_t count, struct tarn_map *seen)
+{
+    for (size_t i = 0; i < count; i++)
+        if (fields[i].id > TARN_FIELD_ID_MAX ||
+            tarn_map_set(seen, tarn_slice_of(&fields[i].id, sizeof fields[i].id), seen) != NULL ||
+            !ids_of_type_occur_once(fields[i].type, seen))
+            return false;
+    return true;
+}
+
+static bool ids_of_type_occur_once(const struct tarn_type *type, struct tarn_map *seen)
+{
+    if (type == NULL || type->id < TARN_TYPE_ARRAY)
+        return true;
+    return ids_occur_once(type->fields, type->field_count, seen) &&
+           ids_of_type_occur_once(type->key, seen) && ids_of_type_occur_once(type->element, seen);
+}
+
+static bool keeps_ids(const struct tarn_schema *draft)
+{
+    TARN_OWN(tarn_map_drop) struct tarn_map *seen = tarn_map_new();
+    return draft->highest_field_id > 0 && ids_occur_once(draft->fields, draft->field_count, seen);
+}
+
+/* The columns with their ids. */
+static const struct tarn_field *settle_ids(const struct tarn_schema *draft,
+                                           struct tarn_arena *arena, int32_t *highest)
+{
+    int32_t next = 0;
+    const struct tarn_field *fields =
+        keeps_ids(draft) ? draft->fields
+                         : tarn_format__assign_ids(draft->fields, draft->field_count, &next, arena);
+    *highest = highest_id(fields, draft->field_count);
+    return fields;
+}
+
 /* Primary key columns are NOT NULL, or, with option primary-key.nullable, the reverse. */
 static void force_key_nullability(struct tarn_field *fields, const struct tarn_schema *s,
                                   struct tarn_arena *arena)
@@ -452,11 +493,9 @@ struct tarn_status *tarn_schema_create(const struct tarn_schema *draft, int64_t 
                                        struct tarn_arena *arena, struct tarn_schema *out)
 {
     struct tarn_schema s = *draft;
-    int32_t next = 0;
     s.id = 0;
     s.time_ms = time_ms;
-    s.fields = tarn_format__assign_ids(s.fields, s.field_count, &next, arena);
-    s.highest_field_id = next - 1;
+    s.fields = settle_ids(&s, arena, &s.highest_field_id);
     TARN_TRY(tarn_format__settle_schema(&s, arena));
     *out = s;
     return TARN_OK;

@@ -49,6 +49,7 @@ struct tarn_snapshot {
     size_t property_count;
     int64_t next_row_id;
     struct tarn_slice operation;
+    struct tarn_slice json; /* its file's own text, where whoever read that set it; else absent */
 };
 
 TARN_MUST struct tarn_status *tarn_snapshot_decode(struct tarn_slice json, struct tarn_arena *arena,

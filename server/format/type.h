@@ -75,6 +75,11 @@ TARN_MUST struct tarn_status *tarn_type_from_json(const struct tarn_json *json,
                                                   struct tarn_arena *arena,
                                                   const struct tarn_type **out);
 struct tarn_json *tarn_type_to_json(const struct tarn_type *type);
+/* Fields as schema files list them: [{"id": 0, "name": "x", "type": "INT"}, ...]. depth: of what they are in; 0: columns. */
+TARN_MUST struct tarn_status *tarn_fields_from_json(const struct tarn_json *array, int depth,
+                                                    struct tarn_arena *arena,
+                                                    const struct tarn_field **out, size_t *count);
+struct tarn_json *tarn_fields_to_json(const struct tarn_field *fields, size_t count);
 /* As SQL: DECIMAL(12, 2) NOT NULL, ARRAY<INT>, ROW<`x` INT>. Appends. */
 void tarn_type_print(const struct tarn_type *type, struct tarn_buf *out);
 bool tarn_type_equal(const struct tarn_type *a, const struct tarn_type *b, bool ignore_nullable);

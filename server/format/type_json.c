@@ -64,8 +64,8 @@ static struct tarn_status *nested_from_json(const struct tarn_json *json, int de
     type->id = kinds[k].id;
     type->nullable = !contains(word, "NOT NULL");
     if (type->id == TARN_TYPE_ROW) {
-        TARN_TRY(tarn_format__fields_from_json(tarn_json_find(json, "fields"), depth + 1, arena,
-                                               &type->fields, &type->field_count));
+        TARN_TRY(tarn_fields_from_json(tarn_json_find(json, "fields"), depth + 1, arena,
+                                       &type->fields, &type->field_count));
     } else if (type->id == TARN_TYPE_MAP) {
         TARN_TRY(element_from_json(json, "key", depth, arena, &type->key));
         TARN_TRY(element_from_json(json, "value", depth, arena, &type->element));
@@ -118,8 +118,7 @@ struct tarn_json *tarn_type_to_json(const struct tarn_type *type)
         tarn_json_set(object, "key", tarn_type_to_json(type->key));
         tarn_json_set(object, "value", tarn_type_to_json(type->element));
     } else if (type->id == TARN_TYPE_ROW) {
-        tarn_json_set(object, "fields",
-                      tarn_format__fields_to_json(type->fields, type->field_count));
+        tarn_json_set(object, "fields", tarn_fields_to_json(type->fields, type->field_count));
     } else {
         tarn_json_set(object, "element", tarn_type_to_json(type->element));
     }
@@ -214,9 +213,9 @@ static struct tarn_status *field_from_json(const struct tarn_json *json, int dep
     return TARN_OK;
 }
 
-struct tarn_status *tarn_format__fields_from_json(const struct tarn_json *array, int depth,
-                                                  struct tarn_arena *arena,
-                                                  const struct tarn_field **out, size_t *count)
+struct tarn_status *tarn_fields_from_json(const struct tarn_json *array, int depth,
+                                          struct tarn_arena *arena, const struct tarn_field **out,
+                                          size_t *count)
 {
     if (array == NULL || tarn_json_kind(array) != TARN_JSON_ARRAY)
         return malformed("\"fields\" is no array");
@@ -232,7 +231,7 @@ struct tarn_status *tarn_format__fields_from_json(const struct tarn_json *array,
     return TARN_OK;
 }
 
-struct tarn_json *tarn_format__fields_to_json(const struct tarn_field *fields, size_t count)
+struct tarn_json *tarn_fields_to_json(const struct tarn_field *fields, size_t count)
 {
     struct tarn_json *array = tarn_json_array();
     for (size_t i = 0; i < count; i++) {

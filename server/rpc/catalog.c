@@ -48,8 +48,8 @@ static struct tarn_status *list_databases(struct tarn_op *op, struct tarn_servic
     struct tarn_database_info *list;
     size_t count;
     const char *next;
-    TARN_TRY(
-        tarn_service_list_databases(op, service, tarn_rpc__page(q->page), &list, &count, &next));
+    TARN_TRY(tarn_service_list_databases(op, service, tarn_rpc__page(q->page), false, &list, &count,
+                                         &next));
     r->databases = TARN_RPC_ARRAY(op, count, *r->databases);
     r->n_databases = count;
     r->next_page_token = tarn_rpc__str(next);
@@ -168,8 +168,9 @@ static struct tarn_status *list_tables(struct tarn_op *op, struct tarn_service *
     struct tarn_table_facts *list;
     size_t count;
     const char *next;
-    TARN_TRY(tarn_service_list_tables(op, service, tarn_rpc__slice(q->database),
-                                      tarn_rpc__page(q->page), &list, &count, &next));
+    struct tarn_table_query query = {.database = tarn_rpc__slice(q->database),
+                                     .page = tarn_rpc__page(q->page)};
+    TARN_TRY(tarn_service_list_tables(op, service, &query, false, &list, &count, &next));
     r->tables = TARN_RPC_ARRAY(op, count, *r->tables);
     r->n_tables = count;
     r->next_page_token = tarn_rpc__str(next);

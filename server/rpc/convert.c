@@ -15,7 +15,9 @@ struct tarn_page tarn_rpc__page(const Tarn__V1__Page *page)
 {
     struct tarn_page out = {0};
     if (page != NULL)
-        out = (struct tarn_page){page->size, tarn_slice_str(page->token)};
+        out = (struct tarn_page){.size = page->size,
+                                 .token = tarn_slice_str(page->token),
+                                 .pattern = tarn_slice_str(page->pattern)};
     return out;
 }
 

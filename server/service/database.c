@@ -40,11 +40,13 @@ static struct tarn_status *list_one(struct tarn_op *op, struct tarn_service *ser
 }
 
 struct tarn_status *tarn_service_list_databases(struct tarn_op *op, struct tarn_service *service,
-                                                struct tarn_page page,
+                                                struct tarn_page page, bool names_only,
                                                 struct tarn_database_info **out, size_t *count,
                                                 const char **next_token)
 {
     TARN_TRY(tarn_service__check(op, service, TARN_ACTION_READ, tarn_slice_str(NULL)));
+    struct tarn_pattern pattern;
+    TARN_TRY(tarn_service__pattern(op, page.pattern, &pattern));
     struct tarn_database_info *all;
     size_t all_count, max = tarn_service__page_size(page), n = 0;
     TARN_TRY(tarn_database_list_or_last(op, service->catalog, &all, &all_count));
@@ -53,11 +55,14 @@ struct tarn_status *tarn_service_list_databases(struct tarn_op *op, struct tarn_
     for (size_t i = 0; i < all_count; i++) {
         if (tarn_slice_compare(all[i].name, page.token) <= 0 && page.token.size > 0)
             continue;
+        if (!tarn_service__matches(&pattern, all[i].name))
+            continue;
         if (n == max) {
             *next_token = tarn_arena_str(op->arena, list[n - 1].name);
             break;
         }
-        struct tarn_status *s = list_one(op, service, all[i].name, &list[n]);
+        list[n] = all[i];
+        struct tarn_status *s = names_only ? TARN_OK : list_one(op, service, all[i].name, &list[n]);
         if (tarn_status_reason(s) == TARN_DATABASE_NOT_FOUND) { /* dropped meanwhile */
             tarn_status_free(s);
             continue;

@@ -28,6 +28,89 @@ struct tarn_status *tarn_service_list_snapshots(struct tarn_op *op, struct tarn_
     return TARN_OK;
 }
 
+static struct tarn_status *sum_up(struct tarn_op *op, struct tarn_service *service,
+                                  struct tarn_table_ref ref, struct tarn_totals *out)
+{
+    struct tarn_group_facts *groups;
+    size_t count;
+    TARN_TRY(
+        tarn_service_list_groups(op, service, ref, TARN_VERSION_LATEST, false, &groups, &count));
+    *out = (struct tarn_totals){0};
+    for (size_t i = 0; i < count; i++) {
+        out->record_count += groups[i].record_count;
+        out->file_count += groups[i].file_count;
+        out->size += groups[i].size;
+        out->last_file_ms = TARN_MAX(out->last_file_ms, groups[i].last_file_ms);
+    }
+    return TARN_OK;
+}
+
+struct tarn_status *tarn_service_latest_snapshot(struct tarn_op *op, struct tarn_service *service,
+                                                 struct tarn_table_ref ref, bool *found,
+                                                 struct tarn_slice *json,
+                                                 struct tarn_totals *totals)
+{
+    TARN_OWN(tarn_table_drop_ref) struct tarn_table *table = NULL;
+    TARN_OWN(tarn_table_view_drop) const struct tarn_table_view *view = NULL;
+    TARN_TRY(tarn_service__table(op, service, ref, TARN_ACTION_READ, &table));
+    TARN_TRY(tarn_table_look_or_last(op, table, &view));
+    *found = view->has_snapshot;
+    if (!*found)
+        return TARN_OK;
+    *json = tarn_arena_copy(op->arena, view->snapshot.json);
+    return sum_up(op, service, ref, totals);
+}
+
+/* A tag's file is its snapshot's, with members of its own. */
+static struct tarn_status *without_tag(struct tarn_op *op, struct tarn_slice *json)
+{
+    TARN_OWN(tarn_json_drop) struct tarn_json *object = NULL;
+    TARN_OWN(tarn_buf_drop) struct tarn_buf text = {0};
+    TARN_TRY(tarn_json_parse(*json, &object));
+    tarn_json_remove(object, "tagCreateTime");
+    tarn_json_remove(object, "tagTimeRetained");
+    tarn_json_print(object, 2, &text);
+    *json = tarn_arena_copy(op->arena, tarn_buf_slice(&text));
+    return TARN_OK;
+}
+
+static struct tarn_status *parse_version(struct tarn_op *op, struct tarn_table *table,
+                                         struct tarn_slice text, struct tarn_version *out)
+{
+    TARN_OWN(tarn_table_view_drop) const struct tarn_table_view *view = NULL;
+    *out = TARN_VERSION_LATEST;
+    if (tarn_slice_is(text, "EARLIEST")) {
+        TARN_TRY(tarn_table_look(op, table, &view));
+        if (view->has_snapshot)
+            out->snapshot_id = view->earliest_id;
+        return TARN_OK;
+    }
+    if (tarn_slice_is(text, "LATEST"))
+        return TARN_OK;
+    struct tarn_status *s = tarn_parse_i64(text, &out->snapshot_id);
+    if (s != TARN_OK)
+        *out = (struct tarn_version){
+            .snapshot_id = TARN_SNAPSHOT_NONE, TARN_VERSION_NONE, .tag = text};
+    tarn_status_free(s);
+    return TARN_OK;
+}
+
+struct tarn_status *tarn_service_find_snapshot(struct tarn_op *op, struct tarn_service *service,
+                                               struct tarn_table_ref ref, struct tarn_slice version,
+                                               bool *found, struct tarn_slice *json)
+{
+    TARN_OWN(tarn_table_drop_ref) struct tarn_table *table = NULL;
+    struct tarn_version parsed;
+    struct tarn_snapshot snapshot;
+    TARN_TRY(tarn_service__table(op, service, ref, TARN_ACTION_READ, &table));
+    TARN_TRY(parse_version(op, table, version, &parsed));
+    TARN_TRY(tarn_table_snapshot(op, table, parsed, found, &snapshot));
+    if (!*found)
+        return TARN_OK;
+    *json = snapshot.json;
+    return parsed.tag.size > 0 ? without_tag(op, json) : TARN_OK;
+}
+
 struct tarn_status *tarn_service_list_schemas(struct tarn_op *op, struct tarn_service *service,
                                               struct tarn_table_ref ref,
                                               const struct tarn_schema ***out, size_t *count)

@@ -22,6 +22,14 @@ TARN_MUST struct tarn_status *tarn_service__check(struct tarn_op *op, struct tar
 void tarn_service__names(struct tarn_op *op, const struct tarn_table *table,
                          struct tarn_slice *database, struct tarn_slice *name);
 size_t tarn_service__page_size(struct tarn_page page);
+/* A page's pattern, taken apart. INVALID_ARGUMENT. */
+struct tarn_pattern {
+    struct tarn_slice text; /* what a name begins with, or is */
+    bool is_whole;
+};
+TARN_MUST struct tarn_status *tarn_service__pattern(struct tarn_op *op, struct tarn_slice pattern,
+                                                    struct tarn_pattern *out);
+bool tarn_service__matches(const struct tarn_pattern *pattern, struct tarn_slice name);
 
 const char *tarn_service__partition_text(struct tarn_op *op, const struct tarn_schema *schema,
                                          struct tarn_slice partition);
@@ -55,6 +63,9 @@ TARN_MUST struct tarn_status *tarn_service__take_messages(struct tarn_op *op,
 /* Is this part of a commit to several tables that isn't finished yet? */
 bool tarn_service__intent_open(struct tarn_service *service, const char *uuid,
                                struct tarn_slice user, int64_t identifier);
+TARN_MUST struct tarn_status *tarn_service__facts(struct tarn_op *op, struct tarn_service *service,
+                                                  struct tarn_table *table, bool with_schema,
+                                                  struct tarn_table_facts *out);
 /* A copy of `schema` in the arena, with its JSON. */
 TARN_MUST struct tarn_status *tarn_service__copy_schema(struct tarn_op *op,
                                                         const struct tarn_schema *schema,

@@ -75,6 +75,9 @@ struct tarn_partition_value { /* as text */
 struct tarn_page {
     int64_t size; /* 0: TARN_PAGE_SIZE */
     struct tarn_slice token;
+    /* Of names, as SQL LIKE has it, but only how they begin: "ab%"; '\\' takes what follows as it is, '_' too is only
+     * itself. Without a '%' it is the whole name; empty: all names. */
+    struct tarn_slice pattern;
 };
 
 /* --- databases --- */
@@ -88,7 +91,7 @@ TARN_MUST struct tarn_status *tarn_service_get_database(struct tarn_op *op,
                                                         struct tarn_slice name,
                                                         struct tarn_database_info *out);
 TARN_MUST struct tarn_status *tarn_service_list_databases(
-    struct tarn_op *op, struct tarn_service *service, struct tarn_page page,
+    struct tarn_op *op, struct tarn_service *service, struct tarn_page page, bool names_only,
     struct tarn_database_info **out, size_t *count, const char **next_token /* "": no more */);
 TARN_MUST struct tarn_status *tarn_service_alter_database(
     struct tarn_op *op, struct tarn_service *service, struct tarn_slice name,
@@ -104,10 +107,11 @@ TARN_MUST struct tarn_status *tarn_service_drop_database(struct tarn_op *op,
 struct tarn_table_facts {
     struct tarn_slice database, name;
     const char *uuid;
-    const char *uri;               /* of its folder */
-    struct tarn_schema schema;     /* of a list: the id only */
-    struct tarn_slice schema_json; /* likewise absent */
-    int64_t snapshot_id;           /* 0: none yet */
+    const char *uri;                /* of its folder */
+    struct tarn_schema schema;      /* of a list: the id only */
+    struct tarn_slice schema_json;  /* likewise absent */
+    int64_t created_ms, updated_ms; /* by its first and its present schema; 0: of a list */
+    int64_t snapshot_id;            /* 0: none yet */
     int64_t record_count;
     struct tarn_slice refuse_write;   /* not empty: why Tarn doesn't write it */
     const struct tarn_pair *defaults; /* chosen for the creator */
@@ -118,8 +122,11 @@ struct tarn_table_facts {
 struct tarn_table_request {
     struct tarn_slice database, name;
     const struct tarn_field *fields;
-    const char *const *field_types; /* SQL text of each of `fields`, whose type is not set */
+    const char *const
+        *field_types; /* SQL text of each of `fields`, whose type is not set; NULL: it is */
     size_t field_count;
+    bool keep_ids; /* those of `fields`, where they can be */
+    bool as_given; /* no option is chosen for the creator */
     struct tarn_slice columns_sql;
     const struct tarn_table_ref *like; /* NULL: none */
     struct tarn_slice schema_json;
@@ -138,9 +145,22 @@ TARN_MUST struct tarn_status *tarn_service_get_table(struct tarn_op *op,
                                                      struct tarn_service *service,
                                                      struct tarn_table_ref ref,
                                                      struct tarn_table_facts *out);
+/* Which tables a list is about. By name; a page's token is the name of its last one, "database.table" where it is of all
+ * databases. */
+struct tarn_table_query {
+    struct tarn_slice database;         /* empty: of all those that match the pattern */
+    struct tarn_slice database_pattern; /* as page.pattern */
+    struct tarn_slice type;             /* what option `type` says; empty: any */
+    struct tarn_page page;
+};
+TARN_MUST struct tarn_status *tarn_service_find_tables(struct tarn_op *op,
+                                                       struct tarn_service *service,
+                                                       const struct tarn_table_query *query,
+                                                       struct tarn_table_info **out, size_t *count,
+                                                       const char **next_token /* "": no more */);
 TARN_MUST struct tarn_status *tarn_service_list_tables(
-    struct tarn_op *op, struct tarn_service *service, struct tarn_slice database,
-    struct tarn_page page, struct tarn_table_facts **out, size_t *count, const char **next_token);
+    struct tarn_op *op, struct tarn_service *service, const struct tarn_table_query *query,
+    bool with_schema, struct tarn_table_facts **out, size_t *count, const char **next_token);
 /* Errors as in format/evolve.h. */
 TARN_MUST struct tarn_status *tarn_service_alter_table(struct tarn_op *op,
                                                        struct tarn_service *service,
@@ -159,6 +179,23 @@ TARN_MUST struct tarn_status *tarn_service_drop_table(struct tarn_op *op,
 TARN_MUST struct tarn_status *tarn_service_list_snapshots(
     struct tarn_op *op, struct tarn_service *service, struct tarn_table_ref ref,
     struct tarn_page page, struct tarn_snapshot **out, size_t *count, const char **next_token);
+struct tarn_totals { /* of live files, in the latest snapshot */
+    int64_t record_count, file_count, size;
+    int64_t last_file_ms; /* when the newest was made; 0: there is none */
+};
+/* The latest snapshot's own text. *found false: there is none yet. */
+TARN_MUST struct tarn_status *tarn_service_latest_snapshot(struct tarn_op *op,
+                                                           struct tarn_service *service,
+                                                           struct tarn_table_ref ref, bool *found,
+                                                           struct tarn_slice *json,
+                                                           struct tarn_totals *totals);
+/* By the name that Paimon's clients give a version: EARLIEST, LATEST, a number, else a tag. Its text, without what a tag adds to
+ * it. *found false: the table has none yet. SNAPSHOT_NOT_FOUND, SNAPSHOT_EXPIRED, TAG_NOT_FOUND. */
+TARN_MUST struct tarn_status *tarn_service_find_snapshot(struct tarn_op *op,
+                                                         struct tarn_service *service,
+                                                         struct tarn_table_ref ref,
+                                                         struct tarn_slice version, bool *found,
+                                                         struct tarn_slice *json);
 TARN_MUST struct tarn_status *tarn_service_list_schemas(struct tarn_op *op,
                                                         struct tarn_service *service,
                                                         struct tarn_table_ref ref,

@@ -9,9 +9,9 @@ static const char *folder_uri(struct tarn_op *op, struct tarn_service *service,
                              tarn_table_path(table));
 }
 
-static struct tarn_status *fill_facts(struct tarn_op *op, struct tarn_service *service,
-                                      struct tarn_table *table, bool with_schema,
-                                      struct tarn_table_facts *out)
+struct tarn_status *tarn_service__facts(struct tarn_op *op, struct tarn_service *service,
+                                        struct tarn_table *table, bool with_schema,
+                                        struct tarn_table_facts *out)
 {
     TARN_OWN(tarn_table_view_drop) const struct tarn_table_view *view = NULL;
     TARN_TRY(tarn_table_look_or_last(op, table, &view));
@@ -24,9 +24,11 @@ static struct tarn_status *fill_facts(struct tarn_op *op, struct tarn_service *s
     };
     tarn_service__names(op, table, &out->database, &out->name);
     out->schema.id = view->schema.id;
-    if (with_schema)
-        TARN_TRY(tarn_service__copy_schema(op, &view->schema, &out->schema, &out->schema_json));
-    return TARN_OK;
+    if (!with_schema)
+        return TARN_OK;
+    out->updated_ms = view->schema.time_ms;
+    TARN_TRY(tarn_table_created(op, table, view, &out->created_ms));
+    return tarn_service__copy_schema(op, &view->schema, &out->schema, &out->schema_json);
 }
 
 /* --- a new table --- */
@@ -92,10 +94,14 @@ static struct tarn_status *parse_fields(struct tarn_op *op,
     for (size_t i = 0; i < request->field_count; i++) {
         fields[i] = request->fields[i];
         TARN_TRY(check_field(&fields[i]));
-        struct tarn_status *s =
-            tarn_type_parse(tarn_slice_str(request->field_types[i]), op->arena, &fields[i].type);
+        struct tarn_status *s = request->field_types == NULL
+                                    ? TARN_OK
+                                    : tarn_type_parse(tarn_slice_str(request->field_types[i]),
+                                                      op->arena, &fields[i].type);
         if (s != TARN_OK)
             return tarn_status_wrap(s, "column %.*s", TARN_SLICE_ARG(fields[i].name));
+        if (request->keep_ids)
+            draft->highest_field_id = TARN_MAX(draft->highest_field_id, fields[i].id);
     }
     draft->fields = fields;
     draft->field_count = request->field_count;
@@ -110,7 +116,9 @@ static struct tarn_status *take_over_table(struct tarn_op *op, struct tarn_servi
     struct tarn_slice json;
     TARN_TRY(tarn_service__table(op, service, ref, TARN_ACTION_READ, &table));
     TARN_TRY(tarn_table_look(op, table, &view));
-    return tarn_service__copy_schema(op, &view->schema, draft, &json);
+    TARN_TRY(tarn_service__copy_schema(op, &view->schema, draft, &json));
+    draft->highest_field_id = 0; /* ids are given anew */
+    return TARN_OK;
 }
 
 /* What a user sent as a schema file is wrong, not damaged. */
@@ -118,6 +126,7 @@ static struct tarn_status *decode_schema(struct tarn_op *op, struct tarn_slice j
                                          struct tarn_schema *draft)
 {
     struct tarn_status *s = tarn_schema_decode(json, op->arena, draft);
+    draft->highest_field_id = 0; /* ids are given anew */
     if (s == TARN_OK)
         return TARN_OK;
     struct tarn_status *user =
@@ -163,6 +172,19 @@ static void choose_defaults(struct tarn_op *op, struct tarn_schema *draft,
     facts->default_count = 1;
 }
 
+/* What is no table of Paimon's with its files below the warehouse can't be made yet. */
+static struct tarn_status *check_kind(const struct tarn_schema *draft)
+{
+    struct tarn_slice type = tarn_schema_option(draft, "type");
+    if (tarn_schema_option(draft, "path").data != NULL)
+        return tarn_status_new(TARN_UNIMPLEMENTED, "external tables: option path = %.*s",
+                               TARN_SLICE_ARG(tarn_schema_option(draft, "path")));
+    return type.data == NULL || tarn_slice_is(type, "table")
+               ? TARN_OK
+               : tarn_status_new(TARN_UNIMPLEMENTED, "tables of option type = %.*s",
+                                 TARN_SLICE_ARG(type));
+}
+
 static struct tarn_status *make_draft(struct tarn_op *op, struct tarn_service *service,
                                       const struct tarn_table_request *request,
                                       struct tarn_schema *draft, struct tarn_table_facts *facts)
@@ -180,8 +202,9 @@ static struct tarn_status *make_draft(struct tarn_op *op, struct tarn_service *s
     if (request->comment.size > 0)
         draft->comment = request->comment;
     merge_options(op, request, draft);
-    choose_defaults(op, draft, facts);
-    return TARN_OK;
+    if (!request->as_given)
+        choose_defaults(op, draft, facts);
+    return check_kind(draft);
 }
 
 struct tarn_status *tarn_service_create_table(struct tarn_op *op, struct tarn_service *service,
@@ -203,7 +226,7 @@ struct tarn_status *tarn_service_create_table(struct tarn_op *op, struct tarn_se
                                tarn_slice_str(NULL), &table);
     }
     TARN_TRY(s);
-    TARN_TRY(fill_facts(op, service, table, true, out));
+    TARN_TRY(tarn_service__facts(op, service, table, true, out));
     out->defaults = chosen.defaults;
     out->default_count = chosen.default_count;
     return TARN_OK;
@@ -216,53 +239,7 @@ struct tarn_status *tarn_service_get_table(struct tarn_op *op, struct tarn_servi
 {
     TARN_OWN(tarn_table_drop_ref) struct tarn_table *table = NULL;
     TARN_TRY(tarn_service__table(op, service, ref, TARN_ACTION_READ, &table));
-    return fill_facts(op, service, table, true, out);
-}
-
-/* One line of a list: a table that can't be read is listed with the reason, and hides no other. */
-static void list_one(struct tarn_op *op, struct tarn_service *service,
-                     const struct tarn_table_info *info, struct tarn_table_facts *out)
-{
-    TARN_OWN(tarn_table_drop_ref) struct tarn_table *table = NULL;
-    struct tarn_status *s = tarn_catalog_table_or_last(op, service->catalog, info->database,
-                                                       info->name, tarn_slice_str(NULL), &table);
-    if (s == TARN_OK)
-        s = fill_facts(op, service, table, false, out);
-    if (s != TARN_OK) {
-        *out = (struct tarn_table_facts){
-            .database = info->database,
-            .name = info->name,
-            .uuid = tarn_arena_str(op->arena, tarn_slice_str(info->uuid)),
-            .uri = "",
-            .refuse_write = tarn_arena_copy(op->arena, tarn_slice_str(tarn_status_message(s))),
-        };
-        tarn_status_free(s);
-    }
-}
-
-struct tarn_status *tarn_service_list_tables(struct tarn_op *op, struct tarn_service *service,
-                                             struct tarn_slice database, struct tarn_page page,
-                                             struct tarn_table_facts **out, size_t *count,
-                                             const char **next_token)
-{
-    TARN_TRY(tarn_service__check(op, service, TARN_ACTION_READ, database));
-    struct tarn_table_info *all;
-    size_t all_count, max = tarn_service__page_size(page), n = 0;
-    TARN_TRY(tarn_catalog_tables_or_last(op, service->catalog, database, &all, &all_count));
-    struct tarn_table_facts *list = tarn_arena_calloc(op->arena, max + 1, sizeof *list);
-    *next_token = "";
-    for (size_t i = 0; i < all_count; i++) {
-        if (page.token.size > 0 && tarn_slice_compare(all[i].name, page.token) <= 0)
-            continue;
-        if (n == max) {
-            *next_token = tarn_arena_str(op->arena, list[n - 1].name);
-            break;
-        }
-        list_one(op, service, &all[i], &list[n++]);
-    }
-    *out = list;
-    *count = n;
-    return TARN_OK;
+    return tarn_service__facts(op, service, table, true, out);
 }
 
 /* --- changing --- */
@@ -277,7 +254,7 @@ struct tarn_status *tarn_service_alter_table(struct tarn_op *op, struct tarn_ser
     if (count == 0)
         return tarn_status_new(TARN_INVALID_ARGUMENT, "changes is empty");
     TARN_TRY(tarn_catalog_alter_table(op, service->catalog, table, changes, count));
-    return fill_facts(op, service, table, true, out);
+    return tarn_service__facts(op, service, table, true, out);
 }
 
 struct tarn_status *tarn_service_rename_table(struct tarn_op *op, struct tarn_service *service,
@@ -295,7 +272,7 @@ struct tarn_status *tarn_service_rename_table(struct tarn_op *op, struct tarn_se
     TARN_TRY(tarn_service__check_name("database name", to_database));
     TARN_TRY(tarn_service__check_name("table name", to_table));
     TARN_TRY(tarn_catalog_rename_table(op, service->catalog, table, to_database, to_table));
-    return fill_facts(op, service, table, true, out);
+    return tarn_service__facts(op, service, table, true, out);
 }
 
 struct tarn_status *tarn_service_drop_table(struct tarn_op *op, struct tarn_service *service,

@@ -371,8 +371,12 @@ struct tarn_status *tarn_table__past(struct tarn_table *table, int64_t id, struc
     *found = false;
     if (id >= table->view->view.earliest_id) /* below, what it names is gone */
         TARN_TRY(tarn_table__indexed_snapshot(table, id, found, &json));
-    return *found ? tarn_snapshot_decode(tarn_arena_copy(arena, tarn_buf_slice(&json)), arena, out)
-                  : TARN_OK;
+    if (!*found)
+        return TARN_OK;
+    struct tarn_slice text = tarn_arena_copy(arena, tarn_buf_slice(&json));
+    TARN_TRY(tarn_snapshot_decode(text, arena, out));
+    out->json = text;
+    return TARN_OK;
 }
 
 /* From the head back to the last safe snapshot, or to the user's own last one, which was held against those before

@@ -266,6 +266,7 @@ struct tarn_status *tarn_table__read_snapshot(struct tarn_op *op, struct tarn_ta
     s = tarn_snapshot_decode(*json, arena, out);
     if (s != TARN_OK)
         return tarn_status_wrap(s, "%s", key);
+    out->json = *json;
     if (out->id != id)
         return tarn_status_new(TARN_SNAPSHOT_MALFORMED, "%s says it is snapshot %" PRId64, key,
                                out->id);

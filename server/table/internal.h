@@ -64,6 +64,7 @@ struct tarn_table {
     atomic_int ref_count;
     const struct tarn_table_env *env;
     char uuid[TARN_UUID_SIZE];
+    _Atomic int64_t created_ms; /* 0: not asked yet */
     struct tarn_mailbox *mailbox;
 
     pthread_mutex_t lock;

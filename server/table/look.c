@@ -106,6 +106,7 @@ static struct tarn_status *publish(struct tarn_op *op, struct tarn_table *table,
         box->view.has_snapshot = true;
         struct tarn_slice json = tarn_arena_copy(box->arena, table->head->json);
         TARN_TRY(tarn_snapshot_decode(json, box->arena, &box->view.snapshot));
+        box->view.snapshot.json = json;
     }
     pthread_mutex_lock(&table->lock);
     struct view_box *old = table->view;

@@ -191,6 +191,23 @@ struct tarn_status *tarn_table_schema(struct tarn_op *op, struct tarn_table *tab
     return TARN_OK;
 }
 
+struct tarn_status *tarn_table_created(struct tarn_op *op, struct tarn_table *table,
+                                       const struct tarn_table_view *view, int64_t *time_ms)
+{
+    *time_ms = atomic_load(&table->created_ms);
+    if (*time_ms != 0)
+        return TARN_OK;
+    struct tarn_schema first = view->schema;
+    bool found = true;
+    if (first.id != 0) {
+        TARN_OWN(tarn_table__leave) TARN_UNUSED pthread_rwlock_t *place = tarn_table__enter(table);
+        TARN_TRY(tarn_table__read_schema(op, table, 0, op->arena, &found, &first));
+    }
+    *time_ms = found ? first.time_ms : view->schema.time_ms;
+    atomic_store(&table->created_ms, *time_ms);
+    return TARN_OK;
+}
+
 struct tarn_status *tarn_table_schemas(struct tarn_op *op, struct tarn_table *table,
                                        const struct tarn_schema ***out, size_t *count)
 {

@@ -83,6 +83,10 @@ TARN_MUST struct tarn_status *tarn_table_schema(struct tarn_op *op, struct tarn_
                                                 int64_t id, const struct tarn_schema **out);
 TARN_MUST struct tarn_status *tarn_table_schemas(struct tarn_op *op, struct tarn_table *table,
                                                  const struct tarn_schema ***out, size_t *count);
+/* When its first schema was made; that of the present one where the first is gone. Asked of the store once. */
+TARN_MUST struct tarn_status *tarn_table_created(struct tarn_op *op, struct tarn_table *table,
+                                                 const struct tarn_table_view *view,
+                                                 int64_t *time_ms);
 /* Publishes schema `next` (id = current + 1) by put-if-absent, in order with commits. SCHEMA_CONFLICT. */
 TARN_MUST struct tarn_status *tarn_table_put_schema(struct tarn_op *op, struct tarn_table *table,
                                                     const struct tarn_schema *next);

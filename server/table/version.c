@@ -118,10 +118,13 @@ static struct tarn_status *by_tag(struct tarn_op *op, struct tarn_table *table,
                                tarn_table_name(table), TARN_SLICE_ARG(tag));
     }
     TARN_TRY(s);
-    s = tarn_snapshot_decode(tarn_arena_copy(op->arena, tarn_buf_slice(&json)), op->arena, out);
-    return s == TARN_OK ? s
-                        : tarn_status_wrap(s, "table %s, tag %.*s", tarn_table_name(table),
-                                           TARN_SLICE_ARG(tag));
+    struct tarn_slice text = tarn_arena_copy(op->arena, tarn_buf_slice(&json));
+    s = tarn_snapshot_decode(text, op->arena, out);
+    if (s != TARN_OK)
+        return tarn_status_wrap(s, "table %s, tag %.*s", tarn_table_name(table),
+                                TARN_SLICE_ARG(tag));
+    out->json = text;
+    return TARN_OK;
 }
 
 static struct tarn_status *no_snapshot_yet(const struct tarn_table *table)

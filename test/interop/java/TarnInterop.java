@@ -97,6 +97,8 @@ import java.util.Map;
  *   rename  DB.TABLE COLUMN NEW
  *   remove  DB.TABLE COLUMN
  *   add     DB.TABLE COLUMN TYPE [first]
+ *   move    DB.TABLE DB.NEW                  another name
+ *   tables  DB. OUT                          their names, a line each
  *
  * Each is answered by a line "ok NUMBER" (rows, or the latest snapshot's id) or "error WHAT". Values are
  * written as Tarn writes them; decimals are strings.
@@ -131,6 +133,11 @@ public class TarnInterop {
     }
 
     static long carryOut(String[] w) throws Exception {
+        if (w[0].equals("tables")) {
+            List<String> names = catalog.listTables(w[1].substring(0, w[1].length() - 1));
+            Files.write(Paths.get(w[2]), names);
+            return names.size();
+        }
         Identifier id = Identifier.fromString(w[1]);
         switch (w[0]) {
             case "create":
@@ -182,6 +189,9 @@ public class TarnInterop {
             case "add":
                 return alter(id, w.length == 4 ? SchemaChange.addColumn(w[2], type(w[3]))
                         : SchemaChange.addColumn(w[2], type(w[3]), null, SchemaChange.Move.first(w[2])));
+            case "move":
+                catalog.renameTable(id, Identifier.fromString(w[2]), false);
+                return 0;
             default:
                 throw new IllegalArgumentException("no command " + w[0]);
         }

@@ -5,6 +5,9 @@
   prepare DB.TABLE ROWS.jsonl OUT          as write, but not committed: the messages' version, and each serialized, in base64, a line of OUT each
   dump   DB.TABLE OUT.jsonl ENGINE [k=v]   what the reader returns; ENGINE: python or native; k=v: table options
   file   SCHEMA.json ROWS.jsonl OUT        the rows as OUT.parquet or OUT.arrow (IPC stream) or OUT.feather (IPC file)
+  move   DB.TABLE DB.NEW                   another name
+  drop   DB.TABLE
+  tables DB. OUT                           their names, a line each
   columns FILE                             names of a Parquet file's columns, and its row count
 
 Answers: "ok NUMBER" or "error WHAT". peer.py WAREHOUSE SHARED-INTEROP-FOLDER [k=v]...: a folder or URI, options of the catalog
@@ -111,6 +114,23 @@ def dump(name, out, engine, *sets):
     return len(side.rows)
 
 
+def move(name, new):
+    catalog().rename_table(name, new)
+    return 0
+
+
+def drop(name):
+    catalog().drop_table(name)
+    return 0
+
+
+def tables(database, out):
+    names = catalog().list_tables(database[:-1])
+    with open(out, "w", encoding="utf-8") as f:
+        f.write("".join(n + "\n" for n in names))
+    return len(names)
+
+
 def file(schema, rows, out):
     t = rows_as_arrow(PyarrowFieldParser.from_paimon_schema(fields_of(schema)[1]), rows)
     if out.endswith(".parquet"):
@@ -134,7 +154,8 @@ os.dup2(2, 1)  # nobody else's words among the answers
 for line in sys.stdin:
     word, *rest = line.split()
     try:
-        done = {"create": create, "write": write, "prepare": prepare, "dump": dump, "file": file, "columns": columns}[word](*rest)
+        done = {"create": create, "write": write, "prepare": prepare, "dump": dump, "file": file, "columns": columns,
+                "move": move, "drop": drop, "tables": tables}[word](*rest)
         print("ok", done, file=answers)
     except Exception as e:  # told to the one who asked
         traceback.print_exc()

@@ -1,0 +1,195 @@
+#include "rest/internal.h"
+
+/* /tables and /databases/{database}/tables */
+
+static struct tarn_json *from_facts(const struct tarn_table_facts *facts)
+{
+    struct tarn_json *json = tarn_json_object();
+    tarn_json_set_str(json, "id", facts->uuid);
+    tarn_json_set(json, "database", tarn_json_string(facts->database));
+    tarn_json_set(json, "name", tarn_json_string(facts->name));
+    tarn_json_set_str(json, "path", facts->uri);
+    tarn_json_set_bool(json, "isExternal", false);
+    tarn_json_set_int(json, "schemaId", facts->schema.id);
+    tarn_json_set(json, "schema", tarn_rest__from_schema(&facts->schema));
+    tarn_rest__set_audit(json, tarn_slice_str("tarn"), facts->created_ms, facts->updated_ms);
+    return json;
+}
+
+static void answer_table(struct tarn_rest__call *call, const struct tarn_table_facts *facts)
+{
+    TARN_OWN(tarn_json_drop) struct tarn_json *json = from_facts(facts);
+    tarn_rest__answer(call, json);
+}
+
+/* --- looking --- */
+
+static struct tarn_status *get_table(struct tarn_rest__call *call)
+{
+    struct tarn_table_ref ref;
+    struct tarn_table_facts facts;
+    TARN_TRY(tarn_rest__ref(call, &ref));
+    TARN_TRY(tarn_service_get_table(call->op, call->service, ref, &facts));
+    answer_table(call, &facts);
+    return TARN_OK;
+}
+
+static struct tarn_status *get_table_by_id(struct tarn_rest__call *call)
+{
+    struct tarn_slice id = tarn_http_argument(call->request, "id");
+    struct tarn_table_ref ref = {.uuid = id};
+    struct tarn_table_facts facts;
+    struct tarn_status *s =
+        tarn_uuid_valid(id)
+            ? tarn_service_get_table(call->op, call->service, ref, &facts)
+            : tarn_status_new(TARN_TABLE_NOT_FOUND, "%.*s is no table's id", TARN_SLICE_ARG(id));
+    TARN_TRY(tarn_rest__about(s, "TABLE", id));
+    answer_table(call, &facts);
+    return TARN_OK;
+}
+
+static struct tarn_status *make_query(const struct tarn_rest__call *call,
+                                      struct tarn_table_query *out)
+{
+    *out = (struct tarn_table_query){
+        .database = tarn_http_argument(call->request, "database"),
+        .type = tarn_http_query(call->request, "tableType"),
+    };
+    return tarn_rest__page(call, "tableNamePattern", "TABLE", &out->page);
+}
+
+static struct tarn_status *list_tables(struct tarn_rest__call *call)
+{
+    struct tarn_table_query query;
+    struct tarn_table_info *list;
+    size_t count;
+    const char *next;
+    TARN_TRY(make_query(call, &query));
+    TARN_TRY(tarn_service_find_tables(call->op, call->service, &query, &list, &count, &next));
+    struct tarn_json *names = tarn_json_array();
+    for (size_t i = 0; i < count; i++)
+        tarn_json_add(names, tarn_json_string(list[i].name));
+    tarn_rest__answer_list(call, "tables", names, next);
+    return TARN_OK;
+}
+
+static struct tarn_status *list_details(struct tarn_rest__call *call)
+{
+    struct tarn_table_query query;
+    struct tarn_table_facts *list;
+    size_t count;
+    const char *next;
+    TARN_TRY(make_query(call, &query));
+    TARN_TRY(tarn_service_list_tables(call->op, call->service, &query, true, &list, &count, &next));
+    struct tarn_json *details = tarn_json_array();
+    for (size_t i = 0; i < count; i++)
+        if (list[i].schema_json.data != NULL) /* it can be read */
+            tarn_json_add(details, from_facts(&list[i]));
+    tarn_rest__answer_list(call, "tableDetails", details, next);
+    return TARN_OK;
+}
+
+static struct tarn_status *list_all_tables(struct tarn_rest__call *call)
+{
+    struct tarn_table_query query = {.database_pattern =
+                                         tarn_http_query(call->request, "databaseNamePattern")};
+    struct tarn_table_info *list;
+    size_t count;
+    const char *next;
+    TARN_TRY(tarn_rest__page(call, "tableNamePattern", "TABLE", &query.page));
+    TARN_TRY(tarn_service_find_tables(call->op, call->service, &query, &list, &count, &next));
+    struct tarn_json *tables = tarn_json_array();
+    for (size_t i = 0; i < count; i++) {
+        struct tarn_json *one = tarn_json_object();
+        tarn_json_set(one, "database", tarn_json_string(list[i].database));
+        tarn_json_set(one, "object", tarn_json_string(list[i].name));
+        tarn_json_add(tables, one);
+    }
+    tarn_rest__answer_list(call, "tables", tables, next);
+    return TARN_OK;
+}
+
+/* --- changing --- */
+
+static struct tarn_status *create_table(struct tarn_rest__call *call)
+{
+    struct tarn_table_ref ref;
+    struct tarn_table_facts facts;
+    struct tarn_table_request request = {0};
+    const struct tarn_json *schema;
+    TARN_TRY(tarn_rest__identifier(call->body, "identifier", &ref));
+    TARN_TRY(tarn_rest__object(call->body, "schema", &schema));
+    if (schema == NULL)
+        return tarn_status_new(TARN_INVALID_ARGUMENT, "\"schema\" is missing");
+    request.database = tarn_http_argument(call->request, "database");
+    request.name = ref.table;
+    struct tarn_status *s = tarn_rest__to_schema(call->op, schema, &request);
+    if (s == TARN_OK)
+        s = tarn_service_create_table(call->op, call->service, &request, &facts);
+    return tarn_status_reason(s) == TARN_DATABASE_NOT_FOUND
+               ? s
+               : tarn_rest__about(s, "TABLE", ref.table);
+}
+
+static struct tarn_status *alter_table(struct tarn_rest__call *call)
+{
+    struct tarn_table_ref ref;
+    struct tarn_table_facts facts;
+    struct tarn_schema_change *changes;
+    size_t count;
+    TARN_TRY(tarn_rest__ref(call, &ref));
+    TARN_TRY(tarn_rest__to_changes(call->op, call->body, &changes, &count));
+    return tarn_service_alter_table(call->op, call->service, ref, changes, count, &facts);
+}
+
+static struct tarn_status *rename_table(struct tarn_rest__call *call)
+{
+    struct tarn_table_ref from, to;
+    struct tarn_table_facts facts;
+    TARN_TRY(tarn_rest__identifier(call->body, "source", &from));
+    TARN_TRY(tarn_rest__identifier(call->body, "destination", &to));
+    struct tarn_status *s =
+        tarn_service_rename_table(call->op, call->service, from, to.database, to.table, &facts);
+    switch (tarn_status_reason(s)) {
+    case TARN_DATABASE_NOT_FOUND:
+        return tarn_rest__about(s, "DATABASE", to.database);
+    case TARN_TABLE_NOT_FOUND:
+        return tarn_rest__about(s, "TABLE", from.table);
+    default:
+        return tarn_rest__about(s, "TABLE", to.table);
+    }
+}
+
+static struct tarn_status *drop_table(struct tarn_rest__call *call)
+{
+    struct tarn_table_ref ref;
+    TARN_TRY(tarn_rest__ref(call, &ref));
+    return tarn_service_drop_table(call->op, call->service, ref, false);
+}
+
+/* Rules for rows and masks of columns: there are none yet, so who may read may read all of it. */
+static struct tarn_status *authorize_query(struct tarn_rest__call *call)
+{
+    struct tarn_table_ref ref;
+    struct tarn_table_facts facts;
+    TARN_TRY(tarn_rest__ref(call, &ref));
+    TARN_TRY(tarn_service_get_table(call->op, call->service, ref, &facts));
+    tarn_buf_add_str(&call->response->body, "{}");
+    return TARN_OK;
+}
+
+#define DATABASE "/databases/{database}"
+#define TABLE DATABASE "/tables/{table}"
+const struct tarn_rest__endpoint tarn_rest__table_endpoints[] = {
+    {"GET", DATABASE "/tables", list_tables},
+    {"GET", DATABASE "/table-details", list_details},
+    {"GET", "/tables", list_all_tables},
+    {"GET", "/tables/id/{id}", get_table_by_id},
+    {"POST", DATABASE "/tables", create_table},
+    {"GET", TABLE, get_table},
+    {"POST", TABLE, alter_table},
+    {"DELETE", TABLE, drop_table},
+    {"POST", "/tables/rename", rename_table},
+    {"POST", TABLE "/auth", authorize_query},
+    TARN_REST_END,
+};

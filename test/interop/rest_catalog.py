@@ -1,0 +1,137 @@
+#!/usr/bin/env python3
+"""needs: shared
+Promise: the unmodified REST clients of Paimon's Java library and of pypaimon make, list, rename and drop tables through tarnd; what
+they made is in the folder as a file-system catalog has it, and each sees what the other made. rest_catalog.py [PART OF A
+CASE'S NAME]... runs some.
+"""
+import json
+import os
+import sys
+import urllib.error
+import urllib.request
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
+from lab import Lab, check, equal  # noqa: E402
+from peers import Java, Python  # noqa: E402
+
+TOKEN = "sesame-open-0123456789"
+KEYED = {"fields": [{"id": 0, "name": "id", "type": "BIGINT NOT NULL"}, {"id": 1, "name": "v", "type": "STRING"},
+                    {"id": 2, "name": "r", "type": {"type": "ROW", "fields": [{"id": 3, "name": "x", "type": "DECIMAL(10, 2)"}]}}],
+         "partitionKeys": [], "primaryKeys": ["id"], "options": {"bucket": "1"}, "comment": "c"}
+
+lab = Lab("rest")
+tokens = lab.write("tokens", f"me:{TOKEN}\n")
+os.chmod(tokens, 0o600)
+tarnd = lab.daemon("d", **{"warehouse.name": "lab-1.x", "auth.mode": "token", "auth.token_file": tokens})
+os.environ["TARN_TOKEN"] = TOKEN
+tarnd.start()
+options = ["metastore=rest", f"uri=http://{tarnd.http}", "warehouse=lab-1.x", "token.provider=bear", f"token={TOKEN}"]
+java = Java(lab, tarnd.warehouse, *options)
+python = Python(lab, tarnd.warehouse, *options)
+PEERS = {"java": java, "python": python}
+
+
+def http(method, path, body=None, token=TOKEN, headers=None):
+    """-> status, JSON or text."""
+    data = None if body is None else body.encode() if isinstance(body, str) else json.dumps(body).encode()
+    request = urllib.request.Request(f"http://{tarnd.http}/v1{path}", method=method, data=data, headers=headers or {})
+    if token:
+        request.add_header("Authorization", "Bearer " + token)
+    try:
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            status, text = answer.status, answer.read().decode()
+    except urllib.error.HTTPError as e:
+        status, text = e.code, e.read().decode()
+    return status, json.loads(text) if text.startswith("{") else text
+
+
+def create(peer, name, schema=None):
+    peer.ask("create", name, lab.write("s.json", json.dumps(schema or KEYED)))
+
+
+def tables(peer, database):
+    out = peer.file()
+    peer.ask("tables", database + ".", out)
+    with open(out, encoding="utf-8") as f:
+        return sorted(f.read().split())
+
+
+def schema_file(name, number=0):
+    with open(os.path.join(tarnd.folder(name), f"schema/schema-{number}"), encoding="utf-8") as f:
+        return json.load(f)
+
+
+def made_by(word):
+    create(PEERS[word], f"{word}.t")
+    made = schema_file(f"{word}.t")
+    equal(made["fields"], KEYED["fields"], "fields of schema-0")
+    equal(made["highestFieldId"], 3, "highestFieldId")
+    equal(made["primaryKeys"], ["id"], "primary keys")
+    for other in PEERS.values():
+        equal(tables(other, word), ["t"], "what the other lists")
+    status, table = http("GET", f"/lab-1.x/databases/{word}/tables/t")
+    equal((status, table["schema"]["fields"]), (200, KEYED["fields"]), "fields that are served")
+    PEERS[word].ask("move", f"{word}.t", f"{word}.u")
+    equal(tables(PEERS[word], word), ["u"], "after the rename")
+    equal(http("GET", f"/lab-1.x/tables/id/{table['id']}")[1]["name"], "u", "found by its id, which stays")
+    PEERS[word].ask("drop", f"{word}.u")
+    equal(tables(PEERS[word], word), [], "after the drop")
+    check(not os.path.exists(tarnd.folder(f"{word}.u")), "the folder is gone")
+
+
+def errors_of(word):
+    peer = PEERS[word]
+    create(peer, f"{word}.e")
+    for words, part in [(["create", f"{word}.e", lab.path("s.json")], "AlreadyExist"),
+                        (["drop", f"{word}.nope"], "NotExist"),
+                        (["move", f"{word}.nope", f"{word}.x"], "NotExist")]:
+        try:
+            peer.ask(*words)
+        except Exception as e:
+            check(part in str(e), f"{words}: {e}")
+        else:
+            check(False, f"{words} went well")
+
+
+def ten_rules():
+    equal(http("GET", "/config?warehouse=lab-1.x", token=None)[0], 401, "no token")
+    equal(http("GET", "/config?warehouse=lab-1.x", token="x")[0], 401, "another token")
+    for name in ("lab-1.x", "lab%2D1.x", "lab%252D1.x"):
+        equal(http("GET", f"/config?warehouse={name}")[1]["defaults"], {"prefix": "lab-1.x"}, name)
+    equal(http("GET", "/config?warehouse=other")[0], 400, "another warehouse")
+    equal(http("POST", "/lab-1.x/databases", '{"name":"raw","options":null,"unknown":[{}]}',
+               headers={"Content-Type": "text/plain; charset=UTF-8"}), (200, ""), "a body of another type, with more in it")
+    equal(http("POST", "/lab-1.x/databases/raw/tables",
+               {"identifier": {"database": "raw", "object": "t a+b"}, "schema": KEYED}), (200, ""), "a table")
+    for path in ("t+a%2Bb", "t%20a%2Bb"):
+        equal(http("GET", f"/lab-1.x/databases/raw/tables/{path}")[1]["name"], "t a+b", path)
+    status, none = http("GET", "/lab-1.x/databases/raw/tables/t+a%2Bb/snapshot")
+    equal((status, none["code"], none["resourceType"]), (404, 404, "SNAPSHOT"), "no snapshot yet")
+    status, none = http("GET", "/lab-1.x/databases/raw/tables/nope/snapshot")
+    equal((status, none["resourceType"], none["resourceName"]), (404, "TABLE", "nope"), "no table")
+
+
+def snapshots_as_their_files():
+    tarnd.tarn("db", "create", "s")
+    tarnd.tarn("table", "create", "s.t", "--primary-key", "id", "--columns", "id BIGINT NOT NULL, v STRING")
+    for n in (1, 2):
+        tarnd.tarn("load", "s.t", lab.write("r.jsonl", json.dumps({"id": n, "v": "x"}) + "\n"), "--format", "jsonl")
+        with open(os.path.join(tarnd.folder("s.t"), f"snapshot/snapshot-{n}"), encoding="utf-8") as f:
+            on_disk = json.load(f)
+        status, got = http("GET", "/lab-1.x/databases/s/tables/t/snapshot")
+        equal((status, got["snapshot"]["snapshot"]), (200, on_disk), f"snapshot {n}")
+        equal((got["snapshot"]["recordCount"], got["snapshot"]["fileCount"]), (n, n), "its totals")
+        check(got["snapshot"]["fileSizeInBytes"] > 0 and got["snapshot"]["lastFileCreationTime"] > 10**12, f"its totals: {got}")
+    equal([s["id"] for s in http("GET", "/lab-1.x/databases/s/tables/t/snapshots")[1]["snapshots"]], [1, 2], "the list")
+    for word, peer in PEERS.items():
+        equal(sum(peer.rows("s.t").values()), 2, f"rows that {word} reads")
+
+
+for word in PEERS:
+    lab.run(f"{word} makes, lists, renames and drops", made_by, word)
+    lab.run(f"{word} meets errors of its own types", errors_of, word)
+lab.run("the ten rules", ten_rules)
+lab.run("snapshots are their files", snapshots_as_their_files)
+tarnd.stop()
+sys.exit(lab.done())

@@ -1,0 +1,316 @@
+/*
+ * Promise: each endpoint answers as the protocol says: what is there, pages and patterns of lists, the error and its type where
+ * something isn't; what Tarn doesn't have yet is 501; and what a client made is in the folder when it is told so.
+ */
+#include "fixture.h"
+
+#define TABLES "/databases/db/tables"
+#define COLUMNS                                                                                    \
+    "{\"fields\":[{\"id\":0,\"name\":\"id\",\"type\":\"BIGINT NOT NULL\"}],\"partitionKeys\":[],"  \
+    "\"primaryKeys\":[\"id\"],\"options\":{\"bucket\":\"1\"},\"comment\":\"c\"}"
+
+static const char *create(struct rest_fixture *f, const char *name)
+{
+    return rest_ask(f, "POST", TABLES,
+                    tarn_arena_printf(f->service.t->arena,
+                                      "{\"identifier\":{\"database\":\"db\",\"object\":\"%s\"},"
+                                      "\"schema\":" COLUMNS "}",
+                                      name));
+}
+
+static void setup(struct rest_fixture *f, struct tarn_test *t)
+{
+    rest_init(f, t);
+    static const char *const names[] = {"orders", "orders2", "t a+b"};
+    for (size_t i = 0; i < TARN_COUNT_OF(names); i++)
+        expect_str(create(f, names[i]), "200 ");
+}
+
+TARN_TEST(config, finds_the_warehouse_encoded_once_and_twice)
+{
+    TARN_OWN(rest_fini) struct rest_fixture f;
+    rest_init(&f, t);
+    f.service.service.warehouse_name = "my-wh.1";
+    static const char *const good[] = {
+        "/v1/config", "/v1/config?warehouse=", "/v1/config?warehouse=my-wh.1",
+        "/v1/config?warehouse=my%2Dwh%2E1", "/v1/config?warehouse=my%252Dwh%252E1"};
+    for (size_t i = 0; i < TARN_COUNT_OF(good); i++)
+        rest_expect(rest_ask(&f, "GET", good[i], ""), 200, "\"defaults\":{\"prefix\":\"my-wh.1\"}");
+    rest_expect(rest_ask(&f, "GET", "/v1/config?warehouse=other", ""), 400, "my-wh.1");
+    rest_expect(rest_ask(&f, "GET", "/v1/other/databases", ""), 400, "/v1/config");
+}
+
+TARN_TEST(databases, live)
+{
+    TARN_OWN(rest_fini) struct rest_fixture f;
+    rest_init(&f, t);
+    expect_str(
+        rest_ask(&f, "POST", "/databases", "{\"name\":\"shop\",\"options\":{\"owner\":\"me\"}}"),
+        "200 ");
+    rest_expect(rest_ask(&f, "POST", "/databases", "{\"name\":\"shop\",\"options\":null}"), 409,
+                "\"resourceType\":\"DATABASE\",\"resourceName\":\"shop\"");
+    const char *got = rest_ask(&f, "GET", "/databases/shop", "");
+    rest_expect(got, 200, "\"options\":{\"owner\":\"me\"},\"owner\":\"me\",\"createdAt\":");
+    rest_expect(got, 200, "/shop.db\"");
+    expect_str(rest_ask(&f, "GET", "/databases", ""),
+               "200 {\"databases\":[\"db\",\"shop\"],\"nextPageToken\":null}");
+    expect_str(rest_ask(&f, "GET", "/databases?maxResults=1", ""),
+               "200 {\"databases\":[\"db\"],\"nextPageToken\":\"db\"}");
+    expect_str(rest_ask(&f, "GET", "/databases?databaseNamePattern=s%25", ""),
+               "200 {\"databases\":[\"shop\"],\"nextPageToken\":null}");
+    expect_str(rest_ask(&f, "POST", "/databases/shop",
+                        "{\"removals\":[\"owner\",\"nope\"],\"updates\":{\"a\":\"b\"}}"),
+               "200 {\"removed\":[\"owner\"],\"updated\":[\"a\"],\"missing\":[\"nope\"]}");
+    expect_str(rest_ask(&f, "DELETE", "/databases/shop", ""), "200 ");
+    rest_expect(rest_ask(&f, "GET", "/databases/shop", ""), 404, "\"resourceType\":\"DATABASE\"");
+    rest_expect(rest_ask(&f, "GET", "/databases/.hidden", ""), 404,
+                "\"resourceType\":\"DATABASE\"");
+}
+
+TARN_TEST(databases, keep_their_id)
+{
+    TARN_OWN(rest_fini) struct rest_fixture f;
+    rest_init(&f, t);
+    struct tarn_database_info first, second, others;
+    expect_ok(tarn_service_get_database(t->op, &f.service.service, S("db"), &first));
+    expect_str(rest_ask(&f, "POST", "/databases/db", "{\"updates\":{\"a\":\"b\"}}"),
+               "200 {\"removed\":[],\"updated\":[\"a\"],\"missing\":[]}");
+    expect_ok(tarn_service_get_database(t->op, &f.service.service, S("db"), &second));
+    expect_str(second.uuid, first.uuid);
+    expect_int(second.created_ms, first.created_ms);
+    /* One that others made */
+    expect_ok(tarn_store_put(f.service.inner, t->op, "theirs.db/x", S("")));
+    expect_ok(tarn_service_get_database(t->op, &f.service.service, S("theirs"), &others));
+    expect_true(tarn_uuid_valid(S(others.uuid)));
+    expect_ok(tarn_service_get_database(t->op, &f.service.service, S("theirs"), &second));
+    expect_str(second.uuid, others.uuid);
+}
+
+TARN_TEST(tables, are_found_by_name_and_id)
+{
+    TARN_OWN(rest_fini) struct rest_fixture f;
+    setup(&f, t);
+    expect_true(fixture_has(&f.service, "db.db/orders/schema/schema-0"));
+    struct tarn_table_facts facts;
+    expect_ok(tarn_service_get_table(t->op, &f.service.service, fixture_ref("orders"), &facts));
+    const char *by_name = rest_ask(&f, "GET", TABLES "/orders", "");
+    const char *by_id =
+        rest_ask(&f, "GET", tarn_arena_printf(t->arena, "/tables/id/%s", facts.uuid), "");
+    expect_str(by_id, by_name);
+    rest_expect(by_name, 200, "\"database\":\"db\",\"name\":\"orders\"");
+    rest_expect(by_name, 200,
+                "/db.db/orders\",\"isExternal\":false,\"schemaId\":0,\"schema\":" COLUMNS);
+    rest_expect(rest_ask(&f, "GET", TABLES "/t+a%2Bb", ""), 200, "\"name\":\"t a+b\"");
+    rest_expect(rest_ask(&f, "GET", TABLES "/t%20a%2Bb", ""), 200, "\"name\":\"t a+b\"");
+    rest_expect(rest_ask(&f, "GET", TABLES "/nope", ""), 404,
+                "\"resourceType\":\"TABLE\",\"resourceName\":\"nope\"");
+    rest_expect(rest_ask(&f, "GET", "/tables/id/nope", ""), 404, "\"resourceType\":\"TABLE\"");
+    rest_expect(rest_ask(&f, "GET", TABLES "/orders%24branch_dev", ""), 501, "branches");
+    rest_expect(rest_ask(&f, "GET", TABLES "/orders%24snapshots", ""), 404, "\"TABLE\"");
+    rest_expect(rest_ask(&f, "GET", TABLES "/..%2F..%2Fx", ""), 404, "\"TABLE\"");
+}
+
+TARN_TEST(tables, are_listed_page_by_page)
+{
+    TARN_OWN(rest_fini) struct rest_fixture f;
+    setup(&f, t);
+    static const struct {
+        const char *query, *answer;
+    } lists[] = {
+        {"", "[\"orders\",\"orders2\",\"t a+b\"],\"nextPageToken\":null"},
+        {"?maxResults=0", "[\"orders\",\"orders2\",\"t a+b\"],\"nextPageToken\":null"},
+        {"?maxResults=2", "[\"orders\",\"orders2\"],\"nextPageToken\":\"orders2\""},
+        {"?maxResults=2&pageToken=orders2", "[\"t a+b\"],\"nextPageToken\":null"},
+        {"?tableNamePattern=orders%25", "[\"orders\",\"orders2\"],\"nextPageToken\":null"},
+        {"?tableNamePattern=orders", "[\"orders\"],\"nextPageToken\":null"},
+        {"?tableNamePattern=order_", "[],\"nextPageToken\":null"},
+        {"?tableNamePattern=order%5Cs2", "[\"orders2\"],\"nextPageToken\":null"},
+        {"?tableNamePattern=o%25%25", "[\"orders\",\"orders2\"],\"nextPageToken\":null"},
+        {"?tableType=table", "[\"orders\",\"orders2\",\"t a+b\"],\"nextPageToken\":null"},
+        {"?tableType=format-table", "[],\"nextPageToken\":null"},
+    };
+    for (size_t i = 0; i < TARN_COUNT_OF(lists); i++)
+        rest_expect(
+            rest_ask(&f, "GET", tarn_arena_printf(t->arena, TABLES "%s", lists[i].query), ""), 200,
+            lists[i].answer);
+    rest_expect(rest_ask(&f, "GET", TABLES "?maxResults=a", ""), 400, "maxResults");
+    rest_expect(rest_ask(&f, "GET", TABLES "?tableNamePattern=a%25b", ""), 400,
+                "Can only support prefix sql like pattern query now.");
+    rest_expect(rest_ask(&f, "GET", "/databases/nope/tables", ""), 404, "\"DATABASE\"");
+    const char *details = rest_ask(&f, "GET", "/databases/db/table-details?maxResults=1", "");
+    rest_expect(details, 200, "{\"tableDetails\":[{\"id\":");
+    rest_expect(details, 200, "\"nextPageToken\":\"orders\"");
+}
+
+TARN_TEST(tables, of_all_databases_are_listed_by_their_full_names)
+{
+    TARN_OWN(rest_fini) struct rest_fixture f;
+    setup(&f, t);
+    expect_str(rest_ask(&f, "POST", "/databases", "{\"name\":\"db-2\"}"), "200 ");
+    expect_str(
+        rest_ask(&f, "POST", "/databases/db-2/tables",
+                 "{\"identifier\":{\"database\":\"db-2\",\"object\":\"a\"},\"schema\":" COLUMNS
+                 "}"),
+        "200 ");
+    expect_str(rest_ask(&f, "GET", "/tables?maxResults=2", ""),
+               "200 {\"tables\":[{\"database\":\"db-2\",\"object\":\"a\"},{\"database\":\"db\","
+               "\"object\":\"orders\"}],\"nextPageToken\":\"db.orders\"}");
+    expect_str(rest_ask(&f, "GET", "/tables?maxResults=2&pageToken=db.orders", ""),
+               "200 {\"tables\":[{\"database\":\"db\",\"object\":\"orders2\"},{\"database\":\"db\","
+               "\"object\":\"t a+b\"}],\"nextPageToken\":null}");
+    expect_str(
+        rest_ask(&f, "GET", "/tables?databaseNamePattern=db-%25", ""),
+        "200 {\"tables\":[{\"database\":\"db-2\",\"object\":\"a\"}],\"nextPageToken\":null}");
+}
+
+#define RENAME(from, to)                                                                           \
+    "{\"source\":{\"database\":\"db\",\"object\":\"" from                                          \
+    "\"},\"destination\":{\"database\":\"db\",\"object\":\"" to "\"}}"
+
+TARN_TEST(tables, are_renamed_and_dropped)
+{
+    TARN_OWN(rest_fini) struct rest_fixture f;
+    setup(&f, t);
+    struct tarn_table_facts before, after;
+    expect_ok(tarn_service_get_table(t->op, &f.service.service, fixture_ref("orders"), &before));
+    rest_expect(create(&f, "orders"), 409,
+                "\"resourceType\":\"TABLE\",\"resourceName\":\"orders\"");
+    rest_expect(rest_ask(&f, "POST", "/tables/rename", RENAME("orders", "orders2")), 409,
+                "\"resourceName\":\"orders2\"");
+    rest_expect(rest_ask(&f, "POST", "/tables/rename", RENAME("nope", "x")), 404,
+                "\"resourceName\":\"nope\"");
+    rest_expect(rest_ask(&f, "POST", "/tables/rename", RENAME("orders", "a/b")), 400, "slash");
+    expect_str(rest_ask(&f, "POST", "/tables/rename", RENAME("orders", "bills")), "200 ");
+    expect_true(fixture_has(&f.service, "db.db/bills/schema/schema-0"));
+    expect_ok(tarn_service_get_table(t->op, &f.service.service, fixture_ref("bills"), &after));
+    expect_str(after.uuid, before.uuid);
+    expect_str(rest_ask(&f, "DELETE", TABLES "/bills", ""), "200 ");
+    rest_expect(rest_ask(&f, "DELETE", TABLES "/bills", ""), 404, "\"TABLE\"");
+    expect_false(fixture_has(&f.service, "db.db/bills/schema/schema-0"));
+    rest_expect(
+        rest_ask(&f, "POST", "/databases/nope/tables",
+                 "{\"identifier\":{\"database\":\"nope\",\"object\":\"a\"},\"schema\":" COLUMNS
+                 "}"),
+        404, "\"resourceType\":\"DATABASE\",\"resourceName\":\"nope\"");
+    rest_expect(rest_ask(&f, "POST", TABLES, "{\"schema\":" COLUMNS "}"), 400, "identifier");
+}
+
+static void commit(struct rest_fixture *f, const char *file, int64_t low, int64_t high)
+{
+    struct tarn_slice packed = fixture_file(&f->service, "orders", file, low, high);
+    struct tarn_manifest_entry *entries;
+    expect_ok(tarn_service__unpack(f->service.t->op, &packed, 1, &entries));
+    struct tarn_commit commit = {.user = S("u"),
+                                 .identifier = TARN_COMMIT_IDENTIFIER_BATCH,
+                                 .watermark = TARN_SNAPSHOT_NONE,
+                                 .base_snapshot_id = TARN_SNAPSHOT_NONE,
+                                 .append = {.entries = entries, .count = 1}};
+    TARN_OWN(tarn_table_drop_ref) struct tarn_table *table = NULL;
+    expect_ok(tarn_service__table(f->service.t->op, &f->service.service, fixture_ref("orders"),
+                                  TARN_ACTION_WRITE, &table));
+    struct tarn_commit_result result;
+    expect_ok(tarn_table_commit(f->service.t->op, table, &commit, &result));
+}
+
+TARN_TEST(snapshots, are_their_files_own_text)
+{
+    TARN_OWN(rest_fini) struct rest_fixture f;
+    setup(&f, t);
+    static const char *const none[] = {"/snapshot", "/snapshots/LATEST", "/snapshots/EARLIEST",
+                                       "/snapshots/1", "/snapshots/some-tag"};
+    for (size_t i = 0; i < TARN_COUNT_OF(none); i++)
+        rest_expect(
+            rest_ask(&f, "GET", tarn_arena_printf(t->arena, TABLES "/orders%s", none[i]), ""), 404,
+            "\"resourceType\":\"SNAPSHOT\"");
+    expect_str(rest_ask(&f, "GET", TABLES "/orders/snapshots", ""),
+               "200 {\"snapshots\":[],\"nextPageToken\":null}");
+    commit(&f, "f1", 1, 3);
+    commit(&f, "f2", 4, 4);
+    TARN_OWN(tarn_buf_drop) struct tarn_buf first = {0};
+    TARN_OWN(tarn_buf_drop) struct tarn_buf second = {0};
+    expect_ok(tarn_store_get(f.service.inner, t->op, "db.db/orders/snapshot/snapshot-1", &first));
+    expect_ok(tarn_store_get(f.service.inner, t->op, "db.db/orders/snapshot/snapshot-2", &second));
+    expect_str(
+        rest_ask(&f, "GET", TABLES "/orders/snapshot", ""),
+        tarn_arena_printf(t->arena,
+                          "200 {\"snapshot\":{\"snapshot\":%s,\"recordCount\":4,"
+                          "\"fileSizeInBytes\":8,\"fileCount\":2,\"lastFileCreationTime\":0}}",
+                          tarn_buf_cstr(&second)));
+    expect_str(rest_ask(&f, "GET", TABLES "/orders/snapshots", ""),
+               tarn_arena_printf(t->arena, "200 {\"snapshots\":[%s,%s],\"nextPageToken\":null}",
+                                 tarn_buf_cstr(&first), tarn_buf_cstr(&second)));
+    expect_str(rest_ask(&f, "GET", TABLES "/orders/snapshots?maxResults=1", ""),
+               tarn_arena_printf(t->arena, "200 {\"snapshots\":[%s],\"nextPageToken\":\"1\"}",
+                                 tarn_buf_cstr(&first)));
+    const char *one = tarn_arena_printf(t->arena, "200 {\"snapshot\":%s}", tarn_buf_cstr(&first));
+    expect_str(rest_ask(&f, "GET", TABLES "/orders/snapshots/1", ""), one);
+    expect_str(rest_ask(&f, "GET", TABLES "/orders/snapshots/EARLIEST", ""), one);
+    rest_expect(rest_ask(&f, "GET", TABLES "/orders/snapshots/3", ""), 404, "\"SNAPSHOT\"");
+    /* A tag: the snapshot, and when it was made */
+    expect_ok(tarn_store_put(f.service.inner, t->op, "db.db/orders/tag/tag-v 1",
+                             S(tarn_arena_printf(t->arena, "{\"tagCreateTime\":[2026,1,1,0,0],%s",
+                                                 tarn_buf_cstr(&first) + 1))));
+    rest_expect(rest_ask(&f, "GET", TABLES "/orders/snapshots/v+1", ""), 200, "\"id\"");
+    expect_null(strstr(rest_ask(&f, "GET", TABLES "/orders/snapshots/v+1", ""), "tagCreateTime"));
+}
+
+TARN_TEST(consumers, are_listed_and_reset)
+{
+    TARN_OWN(rest_fini) struct rest_fixture f;
+    setup(&f, t);
+    commit(&f, "f1", 1, 3);
+    expect_str(rest_ask(&f, "POST", TABLES "/orders/consumers/reset",
+                        "{\"consumerId\":\"c1\",\"nextSnapshotId\":1}"),
+               "200 ");
+    expect_str(rest_ask(&f, "POST", TABLES "/orders/consumers/reset",
+                        "{\"consumerId\":\"c2\",\"nextSnapshotId\":2}"),
+               "200 ");
+    expect_str(
+        rest_ask(&f, "GET", TABLES "/orders/consumers?maxResults=1", ""),
+        "200 {\"consumers\":[{\"consumerId\":\"c1\",\"nextSnapshot\":1}],\"nextPageToken\":\"c1\"}");
+    expect_str(
+        rest_ask(&f, "GET", TABLES "/orders/consumers?pageToken=c1", ""),
+        "200 {\"consumers\":[{\"consumerId\":\"c2\",\"nextSnapshot\":2}],\"nextPageToken\":null}");
+    for (int i = 0; i < 2; i++) /* gone is gone */
+        expect_str(rest_ask(&f, "POST", TABLES "/orders/consumers/reset",
+                            "{\"consumerId\":\"c1\",\"nextSnapshotId\":null}"),
+                   "200 ");
+    rest_expect(rest_ask(&f, "POST", TABLES "/orders/consumers/reset", "{}"), 400, "consumerId");
+    expect_false(fixture_has(&f.service, "db.db/orders/consumer/consumer-c1"));
+    expect_true(fixture_has(&f.service, "db.db/orders/consumer/consumer-c2"));
+}
+
+TARN_TEST(absent, is_501_but_for_what_clients_look_for)
+{
+    TARN_OWN(rest_fini) struct rest_fixture f;
+    setup(&f, t);
+    for (const struct tarn_rest__endpoint *e = tarn_rest__absent_endpoints; e->method != NULL;
+         e++) {
+        /* every {name} stands for itself, but for the database */
+        TARN_OWN(tarn_buf_drop) struct tarn_buf path = {0};
+        const char *at = strstr(e->path, "{database}");
+        if (at != NULL)
+            tarn_buf_printf(&path, "%.*sdb%s", (int)(at - e->path), e->path, at + 10);
+        else
+            tarn_buf_add_str(&path, e->path);
+        bool looks = strstr(e->path, "view") != NULL || strstr(e->path, "function") != NULL;
+        TARN_OWN(tarn_buf_drop) struct tarn_buf escaped = {0};
+        for (size_t i = 0; i < path.size; i++)
+            tarn_buf_add_byte(&escaped,
+                              path.data[i] == '{' || path.data[i] == '}' ? 'x' : path.data[i]);
+        int status = atoi(rest_ask(&f, e->method, tarn_buf_cstr(&escaped), "{}"));
+        if (looks ? status != 200 && status != 404 && status != 501 : status != 501)
+            expect_unreachable("%s %s is %d", e->method, tarn_buf_cstr(&escaped), status);
+    }
+    expect_str(rest_ask(&f, "GET", "/databases/db/views", ""),
+               "200 {\"views\":[],\"nextPageToken\":null}");
+    rest_expect(rest_ask(&f, "GET", "/databases/db/views/v", ""), 404, "\"resourceType\":\"VIEW\"");
+    rest_expect(rest_ask(&f, "GET", "/databases/db/functions/f", ""), 404,
+                "\"resourceType\":\"FUNCTION\"");
+    rest_expect(rest_ask(&f, "GET", "/databases/nope/views", ""), 404,
+                "\"resourceType\":\"DATABASE\"");
+    rest_expect(rest_ask(&f, "GET", "/no/such/endpoint", ""), 501, "\"code\":501");
+    rest_expect(rest_ask(&f, "DELETE", "/databases", ""), 501, "\"code\":501");
+    expect_str(rest_ask(&f, "POST", TABLES "/orders/auth", "{\"select\":[\"id\"]}"), "200 {}");
+    rest_expect(rest_ask(&f, "POST", TABLES "/nope/auth", "{}"), 404, "\"TABLE\"");
+}

@@ -1,0 +1,63 @@
+#include "fixture.h"
+
+#include "../service/fixture.c" /* the same service */
+
+void rest_init(struct rest_fixture *f, struct tarn_test *t)
+{
+    fixture_init(&f->service, t);
+    f->rest = tarn_rest_new(&f->service.service);
+    f->routes = tarn_http__routes_new();
+    size_t count;
+    const struct tarn_http_route *routes = tarn_rest_routes(f->rest, &count);
+    for (size_t i = 0; i < count; i++)
+        tarn_http__routes_add(f->routes, &routes[i]);
+    tarn_http__routes_sort(f->routes);
+}
+
+void rest_fini(struct rest_fixture *f)
+{
+    tarn_http__routes_free(f->routes);
+    tarn_rest_free(f->rest);
+    fixture_fini(&f->service);
+}
+
+static struct tarn_status *carry_out(struct rest_fixture *f, struct tarn_http_request *request,
+                                     const char *target, int *http,
+                                     struct tarn_http_response *response)
+{
+    struct tarn_op *op = f->service.t->op;
+    const struct tarn_http__route *route;
+    const char *allow;
+    TARN_TRY(tarn_http__target_parse(tarn_slice_str(target), op->arena, request, http));
+    TARN_TRY(tarn_http__routes_find(f->routes, op->arena, request, &route, &allow, http));
+    return route->given.fn(route->given.self, op, request, response);
+}
+
+const char *rest_ask(struct rest_fixture *f, const char *method, const char *target,
+                     const char *body)
+{
+    struct tarn_op *op = f->service.t->op;
+    int http = 0;
+    struct tarn_http_response response = {.status = 200, .type = "application/json"};
+    struct tarn_http_request request = {.method = method, .body = tarn_slice_str(body)};
+    if (strncmp(target, "/v1/", 4) != 0)
+        target = tarn_arena_printf(op->arena, "/v1/w%s", target);
+    struct tarn_status *s = carry_out(f, &request, target, &http, &response);
+    if (s != TARN_OK) {
+        tarn_buf_clear(&response.body);
+        response.status = http != 0 ? http : tarn_status_http(s);
+        tarn_rest_print_error(NULL, &request, s, &response);
+    }
+    tarn_status_free(s);
+    const char *text = tarn_arena_printf(op->arena, "%d %.*s", response.status,
+                                         TARN_SLICE_ARG(tarn_buf_slice(&response.body)));
+    tarn_buf_drop(&response.body);
+    return text;
+}
+
+void rest_expect(const char *answer, int status, const char *part)
+{
+    if (atoi(answer) != status)
+        expect_unreachable("want %d, got %s", status, answer);
+    expect_contains(answer, part);
+}
