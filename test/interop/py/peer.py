@@ -7,6 +7,11 @@
   file   SCHEMA.json ROWS.jsonl OUT        the rows as OUT.parquet or OUT.arrow (IPC stream) or OUT.feather (IPC file)
   move   DB.TABLE DB.NEW                   another name
   drop   DB.TABLE
+  set    DB.TABLE k=v...                   alters options
+  add    DB.TABLE COLUMN TYPE              (blanks in the type as _)
+  retype DB.TABLE COLUMN TYPE
+  rename DB.TABLE COLUMN NEW
+  remove DB.TABLE COLUMN
   tables DB. OUT                           their names, a line each
   columns FILE                             names of a Parquet file's columns, and its row count
 
@@ -30,7 +35,8 @@ import compare_tables as ct  # noqa: E402
 from paimon_py import catalog, table  # noqa: E402
 from pypaimon import Schema  # noqa: E402
 from pypaimon.write import commit_message_serializer as serializer  # noqa: E402
-from pypaimon.schema.data_types import DataField, PyarrowFieldParser  # noqa: E402
+from pypaimon.schema.data_types import AtomicType, DataField, PyarrowFieldParser  # noqa: E402
+from pypaimon.schema.schema_change import SchemaChange  # noqa: E402
 
 T = pa.types
 
@@ -124,6 +130,24 @@ def drop(name):
     return 0
 
 
+def alter(name, *changes):
+    catalog().alter_table(name, list(changes))
+    return 0
+
+
+def type_of(text):
+    return AtomicType(text.replace("_", " "))
+
+
+ALTERS = {
+    "set": lambda name, *sets: alter(name, *(SchemaChange.set_option(*kv.split("=", 1)) for kv in sets)),
+    "add": lambda name, column, text: alter(name, SchemaChange.add_column(column, type_of(text))),
+    "retype": lambda name, column, text: alter(name, SchemaChange.update_column_type(column, type_of(text))),
+    "rename": lambda name, column, new: alter(name, SchemaChange.rename_column(column, new)),
+    "remove": lambda name, column: alter(name, SchemaChange.drop_column(column)),
+}
+
+
 def tables(database, out):
     names = catalog().list_tables(database[:-1])
     with open(out, "w", encoding="utf-8") as f:
@@ -155,7 +179,7 @@ for line in sys.stdin:
     word, *rest = line.split()
     try:
         done = {"create": create, "write": write, "prepare": prepare, "dump": dump, "file": file, "columns": columns,
-                "move": move, "drop": drop, "tables": tables}[word](*rest)
+                "move": move, "drop": drop, "tables": tables, **ALTERS}[word](*rest)
         print("ok", done, file=answers)
     except Exception as e:  # told to the one who asked
         traceback.print_exc()

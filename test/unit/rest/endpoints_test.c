@@ -314,3 +314,89 @@ TARN_TEST(absent, is_501_but_for_what_clients_look_for)
     expect_str(rest_ask(&f, "POST", TABLES "/orders/auth", "{\"select\":[\"id\"]}"), "200 {}");
     rest_expect(rest_ask(&f, "POST", TABLES "/nope/auth", "{}"), 404, "\"TABLE\"");
 }
+
+static const char *alter(struct rest_fixture *f, const char *changes)
+{
+    return rest_ask(f, "POST", TABLES "/orders",
+                    tarn_arena_printf(f->service.t->arena, "{\"changes\":[%s]}", changes));
+}
+
+TARN_TEST(alter, takes_every_change_of_the_protocol)
+{
+    TARN_OWN(rest_fini) struct rest_fixture f;
+    setup(&f, t);
+    /* As Java 1.4.2 sends them, and pypaimon, whose action comes last. */
+    expect_str(
+        alter(
+            &f,
+            "{\"action\":\"addColumn\",\"fieldNames\":[\"z\"],\"dataType\":\"BIGINT\",\"comment\":\"c\",\"move\":"
+            "{\"fieldName\":\"z\",\"referenceFieldName\":\"id\",\"type\":\"BEFORE\"}},"
+            "{\"fieldNames\":[\"r\"],\"dataType\":{\"type\":\"ROW\",\"fields\":[{\"id\":0,\"name\":\"x\",\"type\":"
+            "\"INT\"},{\"id\":1,\"name\":\"y\",\"type\":{\"type\":\"ARRAY\",\"element\":\"INT\"}}]},\"comment\":null,"
+            "\"move\":null,\"action\":\"addColumn\"},"
+            "{\"action\":\"updateColumnType\",\"fieldNames\":[\"r\",\"y\",\"element\"],\"newDataType\":\"BIGINT\","
+            "\"keepNullability\":true},"
+            "{\"action\":\"dropColumn\",\"fieldNames\":[\"r\",\"x\"]},"
+            "{\"action\":\"renameColumn\",\"fieldNames\":[\"z\"],\"newName\":\"zz\"},"
+            "{\"action\":\"updateColumnComment\",\"fieldNames\":[\"zz\"],\"newComment\":\"d\"},"
+            "{\"action\":\"updateColumnDefaultValue\",\"fieldNames\":[\"zz\"],\"newDefaultValue\":\"7\"},"
+            "{\"action\":\"updateColumnPosition\",\"move\":{\"fieldName\":\"zz\",\"referenceFieldName\":null,"
+            "\"type\":\"LAST\"}},"
+            "{\"action\":\"setOption\",\"key\":\"k\",\"value\":\"v\"},"
+            "{\"action\":\"removeOption\",\"key\":\"nope\"},"
+            "{\"action\":\"updateComment\",\"comment\":null}"),
+        "200 ");
+    const char *got = rest_ask(&f, "GET", TABLES "/orders", "");
+    rest_expect(
+        got, 200,
+        "\"schemaId\":1,\"schema\":{\"fields\":[{\"id\":0,\"name\":\"id\",\"type\":\"BIGINT NOT NULL\"},"
+        "{\"id\":2,\"name\":\"r\",\"type\":{\"type\":\"ROW\",\"fields\":[{\"id\":4,\"name\":\"y\",\"type\":"
+        "{\"type\":\"ARRAY\",\"element\":\"BIGINT\"}}]}},{\"id\":1,\"name\":\"zz\",\"type\":\"BIGINT\","
+        "\"description\":\"d\",\"defaultValue\":\"7\"}]");
+    rest_expect(got, 200, "\"options\":{\"bucket\":\"1\",\"k\":\"v\"},\"comment\":null");
+    expect_true(fixture_has(&f.service, "db.db/orders/schema/schema-1"));
+    expect_str(
+        alter(
+            &f,
+            "{\"action\":\"updateColumnNullability\",\"fieldNames\":[\"zz\"],\"newNullability\":true}"),
+        "200 ");
+    expect_str(
+        alter(
+            &f,
+            "{\"action\":\"dropPrimaryKey\"},{\"action\":\"setOption\",\"key\":\"bucket\",\"value\":\"-1\"}"),
+        "200 ");
+    rest_expect(rest_ask(&f, "GET", TABLES "/orders", ""), 200, "\"primaryKeys\":[]");
+}
+
+TARN_TEST(alter, names_the_column_that_is_wrong)
+{
+    TARN_OWN(rest_fini) struct rest_fixture f;
+    setup(&f, t);
+    rest_expect(alter(&f, "{\"action\":\"dropColumn\",\"fieldNames\":[\"nope\"]}"), 404,
+                "\"resourceType\":\"COLUMN\",\"resourceName\":\"nope\"");
+    rest_expect(
+        alter(&f, "{\"action\":\"addColumn\",\"fieldNames\":[\"id\"],\"dataType\":\"INT\"}"), 409,
+        "\"resourceType\":\"COLUMN\",\"resourceName\":\"id\"");
+    static const struct {
+        const char *change, *part;
+    } bad[] = {
+        {"{\"action\":\"dropColumn\",\"fieldNames\":[\"id\"]}", "id"},
+        {"{\"action\":\"dropColumn\"}", "fieldNames"},
+        {"{\"action\":\"grow\"}", "grow"},
+        {"{}", "action"},
+        {"7", "action"},
+        {"{\"action\":\"addColumn\",\"fieldNames\":[\"a\"]}", "dataType"},
+        {"{\"action\":\"addColumn\",\"fieldNames\":[\"a\"],\"dataType\":\"SMALL\"}", "dataType"},
+        {"{\"action\":\"updateColumnPosition\"}", "move"},
+        {"{\"action\":\"updateColumnPosition\",\"move\":{\"fieldName\":\"id\",\"type\":\"UP\"}}",
+         "UP"},
+        {"{\"action\":\"setOption\",\"key\":\"bucket\",\"value\":\"x\"}", "bucket"},
+    };
+    for (size_t i = 0; i < TARN_COUNT_OF(bad); i++)
+        rest_expect(alter(&f, bad[i].change), 400, bad[i].part);
+    rest_expect(alter(&f, ""), 400, "changes");
+    rest_expect(
+        rest_ask(&f, "POST", TABLES "/nope", "{\"changes\":[{\"action\":\"dropPrimaryKey\"}]}"),
+        404, "\"resourceType\":\"TABLE\"");
+    expect_false(fixture_has(&f.service, "db.db/orders/schema/schema-1"));
+}

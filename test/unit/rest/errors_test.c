@@ -50,7 +50,8 @@ TARN_TEST(errors, every_reason_has_a_code_that_clients_know)
         }
         if (!knows_get || !knows_post)
             expect_unreachable("%s is %d and %d", tarn_reason_name(reason), get, post);
-        bool exists = reason == TARN_DATABASE_EXISTS || reason == TARN_TABLE_EXISTS || reason == TARN_COLUMN_EXISTS;
+        bool exists = reason == TARN_DATABASE_EXISTS || reason == TARN_TABLE_EXISTS ||
+                      reason == TARN_COLUMN_EXISTS;
         expect_int(get == 409, exists);
         expect_int(post == 409, exists);
     }
