@@ -1,147 +1,15 @@
-#include "table/index.h"
-
 #include "table/internal.h"
+#include "table/load.h"
 
 /*
  * The files of a whole state, from its manifests into the index: packed, sorted and loaded past the log. Memory is
- * bounded: each of a few threads takes manifests block by block, and loads what it has when that is LOAD_SIZE bytes.
+ * bounded: each of a few threads takes manifests block by block, and loads what it has when that is LOAD_SIZE bytes
+ * (load_chunk.c).
  */
 
-#define LOAD_SIZE ((size_t)48 << 20)
-#define LOAD_ENTRIES_MIN 5000 /* fewer go through the log: a file of RocksDB's own costs a sync */
+#define LOAD_SIZE ((size_t)64 << 20)
 #define LOAD_ENTRIES_LARGE 200000 /* more: several loads of each thread, which overlap */
 #define LOAD_THREADS 2
-
-/* --- entries that are loaded together --- */
-
-struct record {
-    uint64_t
-        head; /* the first bytes in which keys differ, as a number: most comparisons end there */
-    struct tarn_slice key, value, other; /* other: what a second family has under the same key */
-};
-
-struct chunk {
-    struct record *live, *names; /* live: with statistics as `other` */
-    size_t count, live_capacity, name_capacity;
-    struct tarn_arena *arena;
-    struct tarn_buf buf;
-};
-
-static void chunk_fini(struct chunk *c)
-{
-    free(c->live);
-    free(c->names);
-    tarn_arena_free(c->arena);
-    tarn_buf_drop(&c->buf);
-}
-
-/* What was added to buf is a piece in the arena from now on. */
-static struct tarn_slice settle(struct chunk *c)
-{
-    struct tarn_slice copy = tarn_arena_copy(c->arena, tarn_buf_slice(&c->buf));
-    tarn_buf_clear(&c->buf);
-    return copy;
-}
-
-static void chunk_add(struct chunk *c, const char *uuid, const struct tarn_manifest_entry *entry)
-{
-    size_t names = c->count;
-    TARN_GROW(c->live, c->count, c->live_capacity);
-    TARN_GROW(c->names, names, c->name_capacity);
-    struct record *live = &c->live[c->count], *name = &c->names[c->count];
-    tarn_table__live_key(uuid, entry, &c->buf);
-    live->key = settle(c);
-    tarn_table__live_value(entry, 0, &c->buf);
-    live->value = settle(c);
-    tarn_manifest_stats_pack(&entry->file, &c->buf);
-    live->other = settle(c);
-    tarn_table__name_key(uuid, entry, &c->buf);
-    name->key = settle(c);
-    tarn_key_add_i64(&c->buf, entry->file.creation_time_ms);
-    name->value = settle(c);
-    c->count++;
-}
-
-static int by_key(const void *a, const void *b)
-{
-    const struct record *left = a, *right = b;
-    if (left->head != right->head)
-        return left->head < right->head ? -1 : 1;
-    return tarn_slice_compare(left->key, right->key);
-}
-
-static size_t common_size(const struct record *records, size_t count)
-{
-    size_t common = count == 0 ? 0 : records[0].key.size;
-    for (size_t i = 1; i < count; i++) {
-        size_t size = TARN_MIN(common, records[i].key.size), n = 0;
-        while (n < size && records[i].key.data[n] == records[0].key.data[n])
-            n++;
-        common = n;
-    }
-    return common;
-}
-
-static void sort_records(struct record *records, size_t count)
-{
-    size_t common = common_size(records, count);
-    for (size_t i = 0; i < count; i++) {
-        struct tarn_slice key = records[i].key;
-        records[i].head = 0;
-        for (size_t n = 0; n < 8; n++) /* a key that ends counts as zeros: then the bytes decide */
-            records[i].head =
-                records[i].head << 8 | (common + n < key.size ? key.data[common + n] : (uint8_t)0);
-    }
-    qsort(records, count, sizeof *records, by_key);
-}
-
-static void batch_records(struct tarn_state_batch *batch, struct tarn_state *state,
-                          enum tarn_family family, const struct record *records, size_t count,
-                          bool other)
-{
-    for (size_t i = 0; i < count; i++)
-        tarn_state_batch_put(batch, state, family, records[i].key,
-                             other ? records[i].other : records[i].value);
-}
-
-/* In order already. */
-static struct tarn_status *load_records(struct tarn_state *state, enum tarn_family family,
-                                        const struct record *records, size_t count, bool other)
-{
-    TARN_OWN(tarn_state_loader_drop) struct tarn_state_loader *loader = NULL;
-    TARN_TRY(tarn_state_loader_new(state, family, &loader));
-    for (size_t i = 0; i < count;
-         i++) /* twice the same: a file that is named twice is there once */
-        if (i == 0 || !tarn_slice_equal(records[i].key, records[i - 1].key))
-            TARN_TRY(tarn_state_loader_put(loader, records[i].key,
-                                           other ? records[i].other : records[i].value));
-    return tarn_state_loader_finish(loader);
-}
-
-static struct tarn_status *chunk_write(struct chunk *c, struct tarn_state *state)
-{
-    if (c->count < LOAD_ENTRIES_MIN) {
-        TARN_OWN(tarn_state_batch_drop) struct tarn_state_batch *batch = tarn_state_batch_new();
-        batch_records(batch, state, TARN_FAMILY_LIVE, c->live, c->count, false);
-        batch_records(batch, state, TARN_FAMILY_STATS, c->live, c->count, true);
-        batch_records(batch, state, TARN_FAMILY_NAMES, c->names, c->count, false);
-        return tarn_state_write(state, batch, false);
-    }
-    sort_records(c->live, c->count);
-    sort_records(c->names, c->count);
-    TARN_TRY(load_records(state, TARN_FAMILY_STATS, c->live, c->count, true));
-    TARN_TRY(load_records(state, TARN_FAMILY_NAMES, c->names, c->count, false));
-    return load_records(state, TARN_FAMILY_LIVE, c->live, c->count, false);
-}
-
-static struct tarn_status *chunk_flush(struct chunk *c, struct tarn_state *state)
-{
-    struct tarn_status *s = chunk_write(c, state);
-    tarn_arena_drop(&c->arena);
-    c->arena = tarn_arena_new();
-    c->count = 0;
-    return s;
-}
 
 /* --- manifests --- */
 
@@ -159,7 +27,7 @@ struct load {
 struct part { /* one thread's */
     struct load *load;
     struct tarn_op op;
-    struct chunk chunk;
+    struct tarn_load_chunk chunk;
     struct tarn_buf identity;
     struct tarn_gate *done;
 };
@@ -187,13 +55,15 @@ static struct tarn_status *take_added(void *arg, struct tarn_manifest_entry *ent
     struct part *p = arg;
     struct load *load = p->load;
     bool any_deleted = tarn_map_count(load->deleted) > 0;
-    for (size_t i = 0; i < count; i++)
-        if (entries[i].kind == TARN_ENTRY_ADD &&
-            !(any_deleted && tarn_map_find(load->deleted, identity_of(p, &entries[i])) != NULL))
-            chunk_add(&p->chunk, load->table->uuid, &entries[i]);
-    return tarn_arena_size(p->chunk.arena) < LOAD_SIZE
-               ? TARN_OK
-               : chunk_flush(&p->chunk, load->table->env->state);
+    for (size_t i = 0; i < count; i++) {
+        if (entries[i].kind != TARN_ENTRY_ADD ||
+            (any_deleted && tarn_map_find(load->deleted, identity_of(p, &entries[i])) != NULL))
+            continue;
+        tarn_load_chunk_add(&p->chunk, load->table->uuid, &entries[i]);
+        if (p->chunk.bytes.size >= LOAD_SIZE)
+            TARN_TRY(tarn_load_chunk_write(&p->chunk, load->table->env->state));
+    }
+    return TARN_OK;
 }
 
 static bool take_manifest(struct load *load, size_t *out)
@@ -211,7 +81,7 @@ static struct tarn_status *load_part(struct part *p)
     while (take_manifest(p->load, &i))
         TARN_TRY(
             tarn_table__walk_manifest(&p->op, p->load->table, &p->load->files[i], take_added, p));
-    return chunk_flush(&p->chunk, p->load->table->env->state);
+    return tarn_load_chunk_write(&p->chunk, p->load->table->env->state);
 }
 
 static void run_part(void *arg)
@@ -229,13 +99,13 @@ static void run_part(void *arg)
 
 static void part_init(struct part *p, struct load *load)
 {
-    *p = (struct part){.load = load, .done = tarn_gate_new(), .chunk = {.arena = tarn_arena_new()}};
+    *p = (struct part){.load = load, .done = tarn_gate_new()};
     tarn_op_init_child(&p->op, load->op);
 }
 
 static void part_fini(struct part *p)
 {
-    chunk_fini(&p->chunk);
+    tarn_load_chunk_fini(&p->chunk);
     tarn_buf_drop(&p->identity);
     tarn_gate_free(p->done);
     tarn_op_fini(&p->op);
