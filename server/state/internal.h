@@ -15,6 +15,9 @@
 
 #define TARN_STATE_LOAD_PREFIX                                                                     \
     "loading-" /* files in the folder that are ours until they are taken in */
+/* Of the first level, in proportion to the write buffers: with RocksDB's own 256 MiB it would be rewritten whole for every
+ * few MiB that arrive. */
+#define TARN_STATE_LEVEL_SIZE ((uint64_t)32 << 20)
 
 struct tarn_state {
     char *folder; /* owned */

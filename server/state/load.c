@@ -9,20 +9,27 @@
  * the write buffers and most of the compaction that as many batches would cost.
  */
 
-#define LOAD_FILE_SIZE ((uint64_t)32 << 20) /* a file is closed when it is larger */
+#define LOAD_FILE_SIZE ((uint64_t)64 << 20) /* a file is closed when it is larger */
 
 /* So many files that overlap begin a compaction: RocksDB's own number, and while much is loaded fewer than would hold
- * up writes (20). */
-#define OVERLAPPING_FILES "4"
-#define OVERLAPPING_FILES_LOADING "16"
+ * up writes (20). Their size, which begins one too, counts only where nothing is loaded. */
+#define OVERLAPPING_FILES 4
+#define OVERLAPPING_FILES_LOADING 16
+#define OVERLAPPING_SIZE_LOADING ((uint64_t)4 << 30)
 
-static void set_patience(struct tarn_state *state, const char *files)
+static void set_patience(struct tarn_state *state, int files, uint64_t size)
 {
-    const char *name = "level0_file_num_compaction_trigger";
+    static const char *const names[] = {"level0_file_num_compaction_trigger",
+                                        "max_bytes_for_level_base"};
+    char texts[2][24];
+    const char *const values[] = {texts[0], texts[1]};
+    snprintf(texts[0], sizeof texts[0], "%d", files);
+    snprintf(texts[1], sizeof texts[1], "%" PRIu64, size);
     tarn_state__enter(state);
     for (int i = 0; state->db != NULL && i < TARN_FAMILY_COUNT; i++) {
         char *error = NULL;
-        rocksdb_set_options_cf(state->db, state->families[i], 1, &name, &files, &error);
+        rocksdb_set_options_cf(state->db, state->families[i], TARN_COUNT_OF(names), names, values,
+                               &error);
         rocksdb_free(error); /* then it only takes longer */
     }
     tarn_state__leave(state);
@@ -31,13 +38,13 @@ static void set_patience(struct tarn_state *state, const char *files)
 void tarn_state_load_begin(struct tarn_state *state)
 {
     if (atomic_fetch_add(&state->loading, 1) == 0)
-        set_patience(state, OVERLAPPING_FILES_LOADING);
+        set_patience(state, OVERLAPPING_FILES_LOADING, OVERLAPPING_SIZE_LOADING);
 }
 
 void tarn_state_load_end(struct tarn_state *state)
 {
     if (atomic_fetch_sub(&state->loading, 1) == 1)
-        set_patience(state, OVERLAPPING_FILES);
+        set_patience(state, OVERLAPPING_FILES, TARN_STATE_LEVEL_SIZE);
 }
 
 struct tarn_state_loader {

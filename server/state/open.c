@@ -19,9 +19,6 @@
 #define WRITE_BUFFERS_SIZE ((size_t)16 << 20) /* all families' together */
 #define ARENA_BLOCK_SIZE ((size_t)64 << 10)   /* the step in which a write buffer grows */
 #define LOG_SIZE_MAX ((uint64_t)32 << 20) /* of the write-ahead log, which an open reads again */
-/* In proportion to the write buffers: with RocksDB's own 256 MiB a first level would be rewritten
- * whole for every few MiB that arrive. */
-#define LEVEL_SIZE ((uint64_t)32 << 20)
 #define TABLE_FILE_SIZE ((uint64_t)8 << 20)
 #define OPEN_FILES_MAX 256
 #define BLOCK_SIZE ((size_t)8 << 10)
@@ -79,7 +76,7 @@ rocksdb_options_t *tarn_state__options(void)
     rocksdb_options_set_max_total_wal_size(options, LOG_SIZE_MAX);
     rocksdb_options_set_max_open_files(options, OPEN_FILES_MAX);
     rocksdb_options_set_max_background_jobs(options, 2);
-    rocksdb_options_set_max_bytes_for_level_base(options, LEVEL_SIZE);
+    rocksdb_options_set_max_bytes_for_level_base(options, TARN_STATE_LEVEL_SIZE);
     rocksdb_options_set_target_file_size_base(options, TABLE_FILE_SIZE);
     rocksdb_options_set_compression(options, rocksdb_lz4_compression);
     rocksdb_options_set_level_compaction_dynamic_level_bytes(options, 1);
