@@ -102,6 +102,18 @@ const struct tarn_cli_command tarn_cli_commands[] = {
     {"plan", "DATABASE.TABLE", 1, 1, tarn_cli_plan_options, tarn_cli_plan,
      "what a scan would read, and what it would leave out", NULL},
 
+    {"tag list", "DATABASE.TABLE", 1, 1, NULL, tarn_cli_tag_list, "the tags of a table", NULL},
+    {"tag create", "DATABASE.TABLE NAME", 2, 2, tarn_cli_tag_create_options, tarn_cli_tag_create,
+     "give a version a name, which keeps it from expiry",
+     "  tarn tag create shop.orders before-migration --keep 30d"},
+    {"tag drop", "DATABASE.TABLE NAME", 2, 2, NULL, tarn_cli_tag_drop, "forget a tag", NULL},
+    {"rollback", "DATABASE.TABLE", 1, 1, tarn_cli_rollback_options, tarn_cli_rollback,
+     "undo all that was committed behind a version",
+     "Snapshots behind it go, and tags of them; what was committed under their identities can be sent\n"
+     "again. Writers are refused nothing, but a job that goes on from its own state doesn't write again\n"
+     "what was undone: restore it from a savepoint of that time.\n\n"
+     "  tarn rollback shop.orders --to-time 2026-01-31T06:00:00Z --dry-run"},
+
     {"compact", "DATABASE.TABLE", 1, 1, tarn_cli_compact_options, tarn_cli_compact,
      "merge the files of a table",
      "  tarn compact shop.orders --full --partition dt=2026-01-31 --wait"},
@@ -109,9 +121,7 @@ const struct tarn_cli_command tarn_cli_commands[] = {
      NULL},
 
     NOT_YET("advise"),
-    NOT_YET("tag"),
     NOT_YET("branch"),
-    NOT_YET("rollback"),
     NOT_YET("expire"),
     NOT_YET("orphans"),
     NOT_YET("reconcile"),

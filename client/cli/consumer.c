@@ -65,16 +65,9 @@ struct tarn_status *tarn_cli_consumer_drop(struct tarn_cli *cli)
 {
     Tarn__V1__DropConsumerRequest request = TARN__V1__DROP_CONSUMER_REQUEST__INIT;
     TARN_OWN(tarn_cli_message_drop) Tarn__V1__DropConsumerResponse *answer = NULL;
-    TARN_OWN(tarn_cli_record_drop) struct tarn_cli_record *record = NULL;
     TARN_TRY(tarn_cli_table_ref(cli, cli->args.words[0], &request.table));
     request.id = (char *)(uintptr_t)cli->args.words[1];
     TARN_TRY(tarn_cli_ask(cli, "TableService/DropConsumer", &request.base,
                           &tarn__v1__drop_consumer_response__descriptor, &answer));
-    if (cli->format == TARN_CLI_TABLE) {
-        tarn_cli_say(cli, "dropped consumer %s", request.id);
-        return TARN_OK;
-    }
-    record = tarn_cli_record_new(cli);
-    tarn_cli_record_text(record, "dropped", NULL, request.id);
-    return tarn_cli_record_end(record);
+    return tarn_cli_dropped(cli, "consumer", request.id);
 }

@@ -456,3 +456,14 @@ void tarn_cli_say(struct tarn_cli *cli, const char *format, ...)
     tarn_cli_escape(tarn_buf_slice(&text), &escaped);
     fprintf(cli->out, "%s\n", tarn_buf_cstr(&escaped));
 }
+
+struct tarn_status *tarn_cli_dropped(struct tarn_cli *cli, const char *what, const char *name)
+{
+    if (cli->format == TARN_CLI_TABLE) {
+        tarn_cli_say(cli, "dropped %s %s", what, name);
+        return TARN_OK;
+    }
+    TARN_OWN(tarn_cli_record_drop) struct tarn_cli_record *record = tarn_cli_record_new(cli);
+    tarn_cli_record_text(record, "dropped", NULL, name);
+    return tarn_cli_record_end(record);
+}

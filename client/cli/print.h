@@ -67,6 +67,9 @@ TARN_MUST struct tarn_status *tarn_cli_record_end(struct tarn_cli_record *record
 
 /* A line for people: nothing where output is for programs. */
 void tarn_cli_say(struct tarn_cli *cli, const char *format, ...) TARN_PRINTF(2, 3);
+/* "dropped WHAT NAME", or the record {"dropped": NAME}. */
+TARN_MUST struct tarn_status *tarn_cli_dropped(struct tarn_cli *cli, const char *what,
+                                               const char *name);
 void tarn_cli_csv_text(struct tarn_slice text, struct tarn_buf *out); /* quoted where it must be */
 
 #endif

@@ -206,18 +206,11 @@ struct tarn_status *tarn_cli_table_drop(struct tarn_cli *cli)
 {
     Tarn__V1__DropTableRequest request = TARN__V1__DROP_TABLE_REQUEST__INIT;
     TARN_OWN(tarn_cli_message_drop) Tarn__V1__DropTableResponse *answer = NULL;
-    TARN_OWN(tarn_cli_record_drop) struct tarn_cli_record *r = NULL;
 
     TARN_TRY(tarn_cli_table_ref(cli, cli->args.words[0], &request.table));
     request.ignore_if_missing = tarn_cli_args_has(&cli->args, "if-exists");
     request.request_id = tarn_cli_request_id(cli);
     TARN_TRY(tarn_cli_ask(cli, "CatalogService/DropTable", &request.base,
                           &tarn__v1__drop_table_response__descriptor, &answer));
-    if (cli->format == TARN_CLI_TABLE) {
-        tarn_cli_say(cli, "dropped table %s", cli->args.words[0]);
-        return TARN_OK;
-    }
-    r = tarn_cli_record_new(cli);
-    tarn_cli_record_text(r, "dropped", NULL, cli->args.words[0]);
-    return tarn_cli_record_end(r);
+    return tarn_cli_dropped(cli, "table", cli->args.words[0]);
 }

@@ -50,5 +50,13 @@ TARN_MUST struct tarn_status *tarn_rpc__set_consumer(struct tarn_op *op,
 TARN_MUST struct tarn_status *tarn_rpc__drop_consumer(struct tarn_op *op,
                                                       struct tarn_service *service,
                                                       const void *request, void *response);
+TARN_MUST struct tarn_status *tarn_rpc__create_tag(struct tarn_op *op, struct tarn_service *service,
+                                                   const void *request, void *response);
+TARN_MUST struct tarn_status *tarn_rpc__list_tags(struct tarn_op *op, struct tarn_service *service,
+                                                  const void *request, void *response);
+TARN_MUST struct tarn_status *tarn_rpc__drop_tag(struct tarn_op *op, struct tarn_service *service,
+                                                 const void *request, void *response);
+TARN_MUST struct tarn_status *tarn_rpc__roll_back(struct tarn_op *op, struct tarn_service *service,
+                                                  const void *request, void *response);
 
 #endif

@@ -62,42 +62,27 @@ static struct tarn_status *read_consumer(struct tarn_op *op, struct tarn_table *
                             key);
 }
 
-static bool is_consumer(const struct tarn_object *object, struct tarn_slice *id)
-{
-    const uint8_t *name = memrchr(object->key.data, '/', object->key.size);
-    name = name == NULL ? object->key.data : name + 1;
-    *id = tarn_slice_of(name, object->key.size - (size_t)(name - object->key.data));
-    if (object->is_folder || !tarn_slice_starts_with(*id, tarn_slice_str(PREFIX)))
-        return false;
-    *id = tarn_slice_of(id->data + strlen(PREFIX), id->size - strlen(PREFIX));
-    return true;
-}
-
 struct tarn_status *tarn_table_consumers(struct tarn_op *op, struct tarn_table *table,
                                          struct tarn_consumer **out, size_t *count)
 {
     TARN_OWN(tarn_table__leave) TARN_UNUSED pthread_rwlock_t *place = tarn_table__enter(table);
-    struct tarn_object *objects;
-    size_t object_count;
+    struct tarn_named *named;
+    size_t named_count;
     TARN_TRY(tarn_table__check_here(table));
-    TARN_TRY(tarn_store_list(table->env->store, op, tarn_table__key(op, table, FOLDER), false,
-                             &objects, &object_count));
-    *out = tarn_arena_calloc(op->arena, object_count + 1, sizeof **out);
+    TARN_TRY(tarn_table__list_named(op, table, FOLDER, PREFIX, &named, &named_count));
+    *out = tarn_arena_calloc(op->arena, named_count + 1, sizeof **out);
     *count = 0;
-    for (size_t i = 0; i < object_count; i++) {
-        struct tarn_slice id;
+    for (size_t i = 0; i < named_count; i++) {
         struct tarn_consumer *consumer = &(*out)[*count];
         bool found;
-        if (!is_consumer(&objects[i], &id))
-            continue;
-        struct tarn_status *s = read_consumer(op, table, id, &found, consumer);
+        struct tarn_status *s = read_consumer(op, table, named[i].name, &found, consumer);
         if (tarn_status_reason(s) == TARN_INVALID_ARGUMENT ||
             tarn_status_reason(s) == TARN_JSON_MALFORMED) { /* one bad file hides no other */
             tarn_log_status(op, TARN_WARN, "consumer.unreadable", s);
             continue;
         }
         TARN_TRY(s);
-        consumer->time_ms = objects[i].mtime_ms;
+        consumer->time_ms = named[i].time_ms;
         *count += found;
     }
     return TARN_OK;

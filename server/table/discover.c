@@ -82,6 +82,29 @@ static const char *snapshot_key(struct tarn_op *op, struct tarn_table *table, in
     return tarn_table__key(op, table, "snapshot/snapshot-%" PRId64, id);
 }
 
+struct tarn_status *tarn_table__list_named(struct tarn_op *op, struct tarn_table *table,
+                                           const char *folder, const char *prefix,
+                                           struct tarn_named **out, size_t *count)
+{
+    struct tarn_object *objects;
+    size_t object_count, n = strlen(prefix);
+    TARN_TRY(tarn_store_list(table->env->store, op, tarn_table__key(op, table, "%s", folder), false,
+                             &objects, &object_count));
+    *out = tarn_arena_calloc(op->arena, object_count + 1, sizeof **out);
+    *count = 0;
+    for (size_t i = 0; i < object_count; i++) {
+        struct tarn_slice key = objects[i].key;
+        const uint8_t *slash = memrchr(key.data, '/', key.size);
+        struct tarn_slice name =
+            slash == NULL ? key
+                          : tarn_slice_of(slash + 1, key.size - (size_t)(slash + 1 - key.data));
+        if (!objects[i].is_folder && tarn_slice_starts_with(name, tarn_slice_str(prefix)))
+            (*out)[(*count)++] = (struct tarn_named){tarn_slice_of(name.data + n, name.size - n),
+                                                     objects[i].mtime_ms};
+    }
+    return TARN_OK;
+}
+
 /* --- the range ---
  * A list may be short or old: what isn't in it is asked for by name. So lists only spare questions, but where nothing at all is
  * known: no hint, no view, no index. */

@@ -19,6 +19,7 @@
 #include <pthread.h>
 #include <stdio.h>
 
+#include "format/tag.h"
 #include "table/table.h"
 
 /* A put that took longer than this proves nothing about the snapshot before it any more. */
@@ -126,6 +127,14 @@ struct tarn_range {
 }; /* 0, 0: no snapshot */
 TARN_MUST struct tarn_status *tarn_table__find_range(struct tarn_op *op, struct tarn_table *table,
                                                      struct tarn_range *out);
+struct tarn_named {
+    struct tarn_slice name; /* what comes behind the prefix */
+    int64_t time_ms;        /* of the object; 0: not known */
+};
+/* The objects right in a folder of the table whose names begin with `prefix`, in order. */
+TARN_MUST struct tarn_status *tarn_table__list_named(struct tarn_op *op, struct tarn_table *table,
+                                                     const char *folder, const char *prefix,
+                                                     struct tarn_named **out, size_t *count);
 /* The nearest snapshots with a smaller and with a larger id; 0: none. */
 TARN_MUST struct tarn_status *tarn_table__find_neighbours(struct tarn_op *op,
                                                           struct tarn_table *table, int64_t id,
@@ -382,6 +391,17 @@ TARN_MUST struct tarn_status *tarn_table__find_overlap(
     struct tarn_arena *arena, const struct tarn_schema *schema,
     const struct tarn_manifest_entry *const *files, size_t count,
     const struct tarn_manifest_entry **one, const struct tarn_manifest_entry **other);
+
+/* --- versions (version.c, tag.c) --- */
+/* As tarn_table_snapshot, of a view that is there already. */
+TARN_MUST struct tarn_status *tarn_table__find_version(struct tarn_op *op, struct tarn_table *table,
+                                                       const struct tarn_table_view *view,
+                                                       struct tarn_version version, bool *found,
+                                                       struct tarn_snapshot *out);
+/* *json: its file. TAG_NOT_FOUND. */
+TARN_MUST struct tarn_status *tarn_table__read_tag(struct tarn_op *op, struct tarn_table *table,
+                                                   struct tarn_slice name, struct tarn_slice *json,
+                                                   struct tarn_tag *out);
 
 /* --- what only the committer knows (overwrite.c, finish.c, sequences.c) --- */
 struct tarn_resolved { /* an overwrite as one snapshot has it; lies in the op's arena */

@@ -100,30 +100,15 @@ static struct tarn_status *by_watermark(struct tarn_op *op, struct tarn_table *t
                            tarn_table_name(table), watermark);
 }
 
-/* A tag is a snapshot's JSON with members of its own; the snapshot itself may have expired. */
+/* The snapshot itself may have expired. */
 static struct tarn_status *by_tag(struct tarn_op *op, struct tarn_table *table,
-                                  struct tarn_slice tag, struct tarn_snapshot *out)
+                                  struct tarn_slice name, struct tarn_snapshot *out)
 {
-    if (tag.size > 255 || memchr(tag.data, '/', tag.size) != NULL ||
-        memchr(tag.data, 0, tag.size) != NULL)
-        return tarn_status_new(TARN_TAG_NOT_FOUND, "table %s has no tag of this name",
-                               tarn_table_name(table));
-    TARN_OWN(tarn_buf_drop) struct tarn_buf json = {0};
-    struct tarn_status *s =
-        tarn_store_get(table->env->store, op,
-                       tarn_table__key(op, table, "tag/tag-%.*s", TARN_SLICE_ARG(tag)), &json);
-    if (tarn_status_reason(s) == TARN_OBJECT_NOT_FOUND) {
-        tarn_status_free(s);
-        return tarn_status_new(TARN_TAG_NOT_FOUND, "table %s has no tag %.*s",
-                               tarn_table_name(table), TARN_SLICE_ARG(tag));
-    }
-    TARN_TRY(s);
-    struct tarn_slice text = tarn_arena_copy(op->arena, tarn_buf_slice(&json));
-    s = tarn_snapshot_decode(text, op->arena, out);
-    if (s != TARN_OK)
-        return tarn_status_wrap(s, "table %s, tag %.*s", tarn_table_name(table),
-                                TARN_SLICE_ARG(tag));
-    out->json = text;
+    struct tarn_slice json;
+    struct tarn_tag tag;
+    TARN_TRY(tarn_table__read_tag(op, table, name, &json, &tag));
+    *out = tag.snapshot;
+    out->json = json;
     return TARN_OK;
 }
 
@@ -151,9 +136,10 @@ static struct tarn_status *latest(struct tarn_op *op, struct tarn_table *table,
     return TARN_OK;
 }
 
-static struct tarn_status *find(struct tarn_op *op, struct tarn_table *table,
-                                const struct tarn_table_view *view, struct tarn_version version,
-                                bool *found, struct tarn_snapshot *out)
+struct tarn_status *tarn_table__find_version(struct tarn_op *op, struct tarn_table *table,
+                                             const struct tarn_table_view *view,
+                                             struct tarn_version version, bool *found,
+                                             struct tarn_snapshot *out)
 {
     *found = true;
     if (version.snapshot_id != TARN_SNAPSHOT_NONE)
@@ -178,7 +164,7 @@ struct tarn_status *tarn_table_snapshot(struct tarn_op *op, struct tarn_table *t
     for (int looks = 1;; looks++) {
         TARN_OWN(tarn_table_view_drop) const struct tarn_table_view *view = NULL;
         TARN_TRY(tarn_table_look(op, table, &view));
-        struct tarn_status *s = find(op, table, view, version, found, out);
+        struct tarn_status *s = tarn_table__find_version(op, table, view, version, found, out);
         if (tarn_status_reason(s) != TARN_OBJECT_NOT_FOUND)
             return s;
         if (looks == LOOKS_MAX) {

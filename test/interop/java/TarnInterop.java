@@ -91,6 +91,10 @@ import java.util.Map;
  *   set     DB.TABLE k=v...                  alters options
  *   drop    DB.TABLE
  *   rollback DB.TABLE SNAPSHOT               back to that snapshot, those after it are gone
+ *   rollback-tag DB.TABLE NAME               back to a tag's snapshot
+ *   tag     DB.TABLE NAME SNAPSHOT [SECONDS] a tag, kept for so long
+ *   tags    DB.TABLE OUT.jsonl               an object each: "tag", "snapshot", "created" (a date-time) and "retained" (seconds), or null
+ *   untag   DB.TABLE NAME
  *   expire  DB.TABLE N                       keeps the last N snapshots
  *   race    DB.TABLE A.jsonl B.jsonl         two writers open at the same time; A commits first
  *   retype  DB.TABLE COLUMN TYPE             alters a column's type (blanks in it as _)
@@ -172,6 +176,21 @@ public class TarnInterop {
             case "rollback":
                 ((FileStoreTable) catalog.getTable(id)).rollbackTo(Long.parseLong(w[2]));
                 return Long.parseLong(w[2]);
+            case "rollback-tag":
+                ((FileStoreTable) catalog.getTable(id)).rollbackTo(w[2]);
+                return 0;
+            case "tag":
+                if (w.length > 4) {
+                    catalog.getTable(id).createTag(w[2], Long.parseLong(w[3]), Duration.ofSeconds(Long.parseLong(w[4])));
+                } else {
+                    catalog.getTable(id).createTag(w[2], Long.parseLong(w[3]));
+                }
+                return Long.parseLong(w[3]);
+            case "tags":
+                return tags((FileStoreTable) catalog.getTable(id), Paths.get(w[2]));
+            case "untag":
+                catalog.getTable(id).deleteTag(w[2]);
+                return 0;
             case "expire":
                 int keep = Integer.parseInt(w[2]);
                 return ((FileStoreTable) catalog.getTable(id)).newExpireSnapshots()
@@ -427,6 +446,23 @@ public class TarnInterop {
         }
         Files.write(to, lines);
         return lines.size();
+    }
+
+    static long tags(FileStoreTable t, Path to) throws Exception {
+        long n = 0;
+        try (java.io.Writer out = Files.newBufferedWriter(to)) {
+            for (String name : new java.util.TreeSet<>(t.tagManager().allTagNames())) {
+                org.apache.paimon.tag.Tag tag = t.tagManager().getOrThrow(name);
+                Map<String, Object> o = new LinkedHashMap<>();
+                o.put("tag", name);
+                o.put("snapshot", tag.id());
+                o.put("created", tag.getTagCreateTime() == null ? null : tag.getTagCreateTime().toString());
+                o.put("retained", tag.getTagTimeRetained() == null ? null : tag.getTagTimeRetained().getSeconds());
+                out.write(JSON.writeValueAsString(o) + "\n");
+                n++;
+            }
+        }
+        return n;
     }
 
     static long stream(Table t, Path to, long from) throws Exception {

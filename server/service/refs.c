@@ -1,0 +1,96 @@
+#include "service/refs.h"
+
+#include "service/internal.h"
+
+struct tarn_status *tarn_service_create_tag(struct tarn_op *op, struct tarn_service *service,
+                                            struct tarn_table_ref ref, struct tarn_slice name,
+                                            struct tarn_version version, int64_t retained_ms,
+                                            struct tarn_tag *out)
+{
+    TARN_OWN(tarn_table_drop_ref) struct tarn_table *table = NULL;
+    TARN_TRY(tarn_service__table(op, service, ref, TARN_ACTION_WRITE, &table));
+    if (version.tag.size > 0 || version.watermark != TARN_SNAPSHOT_NONE)
+        return tarn_status_new(TARN_INVALID_ARGUMENT,
+                               "a tag is made of a snapshot, a time or the latest version");
+    return tarn_table_create_tag(op, table, name, version, retained_ms, out);
+}
+
+/* The first name behind the token. */
+static size_t first_behind(const struct tarn_slice *names, size_t count, struct tarn_slice token)
+{
+    size_t low = 0, high = count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (tarn_slice_compare(names[middle], token) <= 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+struct tarn_status *tarn_service_list_tags(struct tarn_op *op, struct tarn_service *service,
+                                           struct tarn_table_ref ref, struct tarn_slice prefix,
+                                           struct tarn_page page, struct tarn_tag **out,
+                                           size_t *count, const char **next_token)
+{
+    TARN_OWN(tarn_table_drop_ref) struct tarn_table *table = NULL;
+    struct tarn_slice *names;
+    size_t name_count, max = tarn_service__page_size(page);
+    TARN_TRY(tarn_service__table(op, service, ref, TARN_ACTION_READ, &table));
+    TARN_TRY(tarn_table_tag_names(op, table, prefix, &names, &name_count));
+    size_t i = page.token.size == 0 ? 0 : first_behind(names, name_count, page.token);
+    *out = tarn_arena_calloc(op->arena, TARN_MIN(name_count - i, max) + 1, sizeof **out);
+    *count = 0;
+    *next_token = "";
+    for (; i < name_count && *count < max; i++) {
+        struct tarn_status *s = tarn_table_find_tag(op, table, names[i], &(*out)[*count]);
+        if (tarn_status_reason(s) == TARN_TAG_NOT_FOUND) { /* dropped meanwhile */
+            tarn_status_free(s);
+            continue;
+        }
+        TARN_TRY(s);
+        ++*count;
+    }
+    if (i < name_count)
+        *next_token = tarn_arena_str(op->arena, names[i - 1]);
+    return TARN_OK;
+}
+
+struct tarn_status *tarn_service_find_tag(struct tarn_op *op, struct tarn_service *service,
+                                          struct tarn_table_ref ref, struct tarn_slice name,
+                                          struct tarn_tag *out)
+{
+    TARN_OWN(tarn_table_drop_ref) struct tarn_table *table = NULL;
+    TARN_TRY(tarn_service__table(op, service, ref, TARN_ACTION_READ, &table));
+    return tarn_table_find_tag(op, table, name, out);
+}
+
+struct tarn_status *tarn_service_drop_tag(struct tarn_op *op, struct tarn_service *service,
+                                          struct tarn_table_ref ref, struct tarn_slice name)
+{
+    TARN_OWN(tarn_table_drop_ref) struct tarn_table *table = NULL;
+    TARN_TRY(tarn_service__table(op, service, ref, TARN_ACTION_WRITE, &table));
+    return tarn_table_drop_tag(op, table, name);
+}
+
+static struct tarn_status *check_roll_back(const struct tarn_roll_back *request)
+{
+    bool by_id = request->to.snapshot_id != TARN_SNAPSHOT_NONE, by_tag = request->to.tag.size > 0,
+         by_time = request->to.time_ms != TARN_SNAPSHOT_NONE;
+    if (by_id + by_tag + by_time == 1 && request->to.watermark == TARN_SNAPSHOT_NONE)
+        return TARN_OK;
+    return tarn_status_new(TARN_INVALID_ARGUMENT,
+                           "a roll-back goes to a snapshot, a tag or a time: one of them");
+}
+
+struct tarn_status *tarn_service_roll_back(struct tarn_op *op, struct tarn_service *service,
+                                           struct tarn_table_ref ref,
+                                           const struct tarn_roll_back *request,
+                                           struct tarn_roll_back_result *out)
+{
+    TARN_OWN(tarn_table_drop_ref) struct tarn_table *table = NULL;
+    TARN_TRY(tarn_service__table(op, service, ref, TARN_ACTION_ALTER, &table));
+    TARN_TRY(check_roll_back(request));
+    return tarn_table_roll_back(op, table, request, out);
+}

@@ -1,0 +1,32 @@
+/* refs - tags and roll-backs: what every door asks for. As service.h; lists lie in the op's arena. */
+#ifndef TARN_SERVICE_REFS_H
+#define TARN_SERVICE_REFS_H
+
+#include "service/service.h"
+#include "table/refs.h"
+
+TARN_MUST struct tarn_status *tarn_service_create_tag(
+    struct tarn_op *op, struct tarn_service *service, struct tarn_table_ref ref,
+    struct tarn_slice name, struct tarn_version version, int64_t retained_ms, struct tarn_tag *out);
+/* Those whose names begin with `prefix`, in order of name; a page goes on behind the name that its token is. */
+TARN_MUST struct tarn_status *tarn_service_list_tags(struct tarn_op *op,
+                                                     struct tarn_service *service,
+                                                     struct tarn_table_ref ref,
+                                                     struct tarn_slice prefix,
+                                                     struct tarn_page page, struct tarn_tag **out,
+                                                     size_t *count, const char **next_token);
+TARN_MUST struct tarn_status *tarn_service_find_tag(struct tarn_op *op,
+                                                    struct tarn_service *service,
+                                                    struct tarn_table_ref ref,
+                                                    struct tarn_slice name, struct tarn_tag *out);
+TARN_MUST struct tarn_status *tarn_service_drop_tag(struct tarn_op *op,
+                                                    struct tarn_service *service,
+                                                    struct tarn_table_ref ref,
+                                                    struct tarn_slice name);
+TARN_MUST struct tarn_status *tarn_service_roll_back(struct tarn_op *op,
+                                                     struct tarn_service *service,
+                                                     struct tarn_table_ref ref,
+                                                     const struct tarn_roll_back *request,
+                                                     struct tarn_roll_back_result *out);
+
+#endif

@@ -1,0 +1,52 @@
+/*
+ * refs - tags of a table, and its way back: to a snapshot that is there, or that a tag kept.
+ *
+ * Memory   what is found lies in the op's arena.
+ * Threads  any that may wait.
+ */
+#ifndef TARN_TABLE_REFS_H
+#define TARN_TABLE_REFS_H
+
+#include "format/tag.h"
+#include "table/table.h"
+
+/* --- tags --- */
+
+/* version: by id or time, or the latest. retained_ms: how long the tag is kept; TARN_SNAPSHOT_NONE: until it is dropped. The snapshot is
+ * there when it returns, and the tag durable. TAG_EXISTS, SNAPSHOT_NOT_FOUND, SNAPSHOT_EXPIRED, NO_SNAPSHOT_AT, NAME_INVALID. */
+TARN_MUST struct tarn_status *tarn_table_create_tag(struct tarn_op *op, struct tarn_table *table,
+                                                    struct tarn_slice name,
+                                                    struct tarn_version version,
+                                                    int64_t retained_ms, struct tarn_tag *out);
+/* Names in order of their bytes, those that begin with `prefix`. */
+TARN_MUST struct tarn_status *tarn_table_tag_names(struct tarn_op *op, struct tarn_table *table,
+                                                   struct tarn_slice prefix,
+                                                   struct tarn_slice **out, size_t *count);
+/* TAG_NOT_FOUND. */
+TARN_MUST struct tarn_status *tarn_table_find_tag(struct tarn_op *op, struct tarn_table *table,
+                                                  struct tarn_slice name, struct tarn_tag *out);
+/* What only this tag kept of an expired snapshot stays behind, as orphans. TAG_NOT_FOUND. */
+TARN_MUST struct tarn_status *tarn_table_drop_tag(struct tarn_op *op, struct tarn_table *table,
+                                                  struct tarn_slice name);
+
+/* --- roll-back --- */
+
+struct tarn_roll_back {
+    struct tarn_version to; /* by id, tag or time */
+    int64_t only_from; /* only where this snapshot is the latest; TARN_SNAPSHOT_NONE: whatever is */
+    bool dry_run;      /* says what would go */
+};
+struct tarn_roll_back_result {
+    int64_t from, to;              /* ids of the latest snapshot before and after */
+    const struct tarn_slice *tags; /* of snapshots above `to`: they go too */
+    size_t tag_count;
+    bool restored; /* the snapshot had expired: a tag gives it back, and it is the only one then */
+};
+/* Snapshots above the target go, the newest first; their receipts are void, streams that had them end with SNAPSHOT_ROLLED_BACK. Data
+ * files stay behind, as orphans. In order with commits: those that wait are made on top of what is left. Cut off half way it
+ * leaves a table at some snapshot in between, and the same call goes on. SNAPSHOT_TAKEN where only_from is not the latest. */
+TARN_MUST struct tarn_status *tarn_table_roll_back(struct tarn_op *op, struct tarn_table *table,
+                                                   const struct tarn_roll_back *request,
+                                                   struct tarn_roll_back_result *out);
+
+#endif
