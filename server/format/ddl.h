@@ -51,7 +51,8 @@ TARN_MUST struct tarn_status *tarn_format__check_options(const struct tarn_schem
 TARN_MUST struct tarn_status *tarn_format__check_named_columns(const struct tarn_schema *schema);
 /* May this be the name of a file in a folder of the table: no separators, no way up? */
 bool tarn_format__is_file_name(struct tarn_slice name);
-/* Depth-first ids for fields and what is nested in them; *next is the next free one. */
+/* Ids for columns and what is nested in them: a column before what is in its type, a field of a ROW after; *next is the next free
+ * one. */
 const struct tarn_field *tarn_format__assign_ids(const struct tarn_field *fields, size_t count,
                                                  int32_t *next, struct tarn_arena *arena);
 

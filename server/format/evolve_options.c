@@ -396,6 +396,8 @@ struct tarn_status *tarn_format__check_named_columns(const struct tarn_schema *s
         if (is_index_list(key) || tarn_slice_is(key, "record-level.time-field") ||
             tarn_slice_is(key, "upsert-key") || tarn_slice_is(key, "vector-field"))
             TARN_TRY(check_names(s, key, s->options[i].value));
+        if (is_group(key))
+            TARN_TRY(check_names(s, key, s->options[i].value));
         if (!tarn_slice_starts_with(key, fields_prefix) ||
             tarn_slice_is(key, "fields.default-aggregate-function"))
             continue;

@@ -443,12 +443,7 @@ struct tarn_status *tarn_format__check_options(const struct tarn_schema *schema,
 {
     struct tarn_options o;
     TARN_TRY(tarn_options_parse(schema, arena, &o));
-    TARN_TRY(tarn_format__check_named_columns(schema));
-    if (!tarn_schema_is_append(schema) && tarn_format__crosses_partitions(schema) && o.bucket != -1)
-        return tarn_status_new(TARN_SCHEMA_INVALID,
-                               "the primary key must hold every partition key where bucket = %d",
-                               o.bucket);
-    return TARN_OK;
+    return tarn_format__check_rules(schema, &o);
 }
 
 static bool is_thin_key(const struct tarn_options *o, const struct tarn_schema *schema, int column)

@@ -23,4 +23,8 @@ bool tarn_format__crosses_partitions(const struct tarn_schema *schema);
 void tarn_format__judge(const struct tarn_schema *schema, struct tarn_arena *arena,
                         struct tarn_options *o);
 
+/* What a schema must keep when it is made, beside what tarn_options_parse asks of any; options_rules.c. SCHEMA_INVALID. */
+TARN_MUST struct tarn_status *tarn_format__check_rules(const struct tarn_schema *schema,
+                                                       const struct tarn_options *options);
+
 #endif

@@ -44,7 +44,7 @@ size_t tarn_schema_partition_columns(const struct tarn_schema *s, struct tarn_ar
 size_t tarn_schema_trimmed_key_columns(const struct tarn_schema *s, struct tarn_arena *a,
                                        int **out);
 
-/* Makes a valid first schema of what a user gave: assigns field ids depth-first (where draft->highest_field_id is above 0, those
+/* Makes a valid first schema of what a user gave: assigns field ids (where draft->highest_field_id is above 0, those
  * that the fields have are kept, if each occurs once), forces NOT NULL on
  * primary keys, moves options primary-key and partition into the arrays, checks every rule of
  * docs/format.md "Constraints". `draft` has names, types, keys, options, comment. */

@@ -251,6 +251,7 @@ struct tarn_json *tarn_fields_to_json(const struct tarn_field *fields, size_t co
 
 /* ---- ids */
 
+/* Within a type a field comes after what is nested in it, as Java has it. */
 static const struct tarn_type *assign_in_type(const struct tarn_type *type, int32_t *next,
                                               struct tarn_arena *arena)
 {
@@ -260,8 +261,13 @@ static const struct tarn_type *assign_in_type(const struct tarn_type *type, int3
     *copy = *type;
     copy->key = assign_in_type(type->key, next, arena);
     copy->element = assign_in_type(type->element, next, arena);
-    if (type->id == TARN_TYPE_ROW)
-        copy->fields = tarn_format__assign_ids(type->fields, type->field_count, next, arena);
+    struct tarn_field *fields = tarn_arena_calloc(arena, type->field_count, sizeof *fields);
+    for (size_t i = 0; i < type->field_count; i++) {
+        fields[i] = type->fields[i];
+        fields[i].type = assign_in_type(fields[i].type, next, arena);
+        fields[i].id = (*next)++;
+    }
+    copy->fields = type->field_count == 0 ? NULL : fields;
     return copy;
 }
 

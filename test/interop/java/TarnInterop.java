@@ -65,6 +65,7 @@ import java.time.LocalDateTime;
 import java.time.LocalTime;
 import java.time.format.DateTimeFormatter;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Base64;
 import java.util.Collections;
 import java.util.Iterator;
@@ -103,6 +104,8 @@ import java.util.Map;
  *   add     DB.TABLE COLUMN TYPE [first]
  *   move    DB.TABLE DB.NEW                  another name
  *   tables  DB. OUT                          their names, a line each
+ *   alter   DB.- CHANGES.jsonl OUT           lines {"table": NAME, "changes": [SchemaChange as REST has it]}, each through the catalog;
+ *                                            OUT has a line each, empty or what it was refused with
  *
  * Each is answered by a line "ok NUMBER" (rows, or the latest snapshot's id) or "error WHAT". Values are
  * written as Tarn writes them; decimals are strings.
@@ -199,6 +202,8 @@ public class TarnInterop {
                         .expire();
             case "race":
                 return race(catalog.getTable(id), Paths.get(w[2]), Paths.get(w[3]));
+            case "alter":
+                return alterEach(id.getDatabaseName(), Paths.get(w[2]), Paths.get(w[3]));
             case "retype":
                 return alter(id, SchemaChange.updateColumnType(w[2], type(w[3])));
             case "rename":
@@ -232,6 +237,22 @@ public class TarnInterop {
     static long alter(Identifier id, SchemaChange change) throws Exception {
         catalog.alterTable(id, Collections.singletonList(change), false);
         return 0;
+    }
+
+    static long alterEach(String database, Path changes, Path out) throws Exception {
+        List<String> answers = new ArrayList<>();
+        for (String line : Files.readAllLines(changes, StandardCharsets.UTF_8)) {
+            JsonNode node = JSON.readTree(line);
+            try {
+                SchemaChange[] list = JsonSerdeUtil.fromJson(node.get("changes").toString(), SchemaChange[].class);
+                catalog.alterTable(Identifier.create(database, node.get("table").asText()), Arrays.asList(list), false);
+                answers.add("");
+            } catch (Exception e) {
+                answers.add((e.getClass().getSimpleName() + ": " + e.getMessage()).replaceAll("\\s+", " "));
+            }
+        }
+        Files.write(out, answers, StandardCharsets.UTF_8);
+        return answers.size();
     }
 
     static long latest(Table t) {

@@ -1,8 +1,11 @@
 /*
- * Schema evolution: paths lead where they say, ids are never used again, keys follow renames, and doors are told the column.
+ * Schema evolution: what Java makes of a schema and a list of changes we make, member by member, and what it refuses we refuse
+ * (test/golden/evolve, recorded by test/interop/evolve.py, which also names where we differ). Paths lead where they say, ids are never
+ * used again, keys follow renames, and doors are told the column.
  */
 #include "test.h"
 
+#include "format/cast.h"
 #include "format/evolve.h"
 #include "schema_changes.h"
 
@@ -61,6 +64,101 @@ static void refuse(struct tarn_test *t, const char *changes, enum tarn_reason re
 {
     const char *text = NULL;
     expect_status(evolve(t, table, changes, true, &text), reason, part);
+}
+
+/* A schema as a line of text: options sorted, which Java keeps in no order. */
+static const char *plain(struct tarn_test *t, const struct tarn_schema *schema)
+{
+    TARN_OWN(tarn_buf_drop) struct tarn_buf text = {0};
+    struct tarn_schema s = *schema;
+    struct tarn_pair *options = tarn_arena_calloc(t->arena, s.option_count + 1, sizeof *options);
+    for (size_t i = 0; i < s.option_count; i++) {
+        size_t at = i;
+        for (; at > 0 && tarn_slice_compare(options[at - 1].key, s.options[i].key) > 0; at--)
+            options[at] = options[at - 1];
+        options[at] = s.options[i];
+    }
+    s.options = options;
+    tarn_schema_encode(&s, &text);
+    return tarn_arena_str(t->arena, tarn_buf_slice(&text));
+}
+
+static struct tarn_schema schema_of(struct tarn_test *t, const struct tarn_json *json)
+{
+    TARN_OWN(tarn_buf_drop) struct tarn_buf text = {0};
+    struct tarn_schema schema;
+    tarn_json_print(json, 0, &text);
+    expect_ok(tarn_schema_decode(tarn_buf_slice(&text), t->arena, &schema));
+    return schema;
+}
+
+static void check_case(struct tarn_test *t, const struct tarn_json *bases, struct tarn_slice line)
+{
+    TARN_OWN(tarn_json_drop) struct tarn_json *json = NULL;
+    struct tarn_schema_change *changes;
+    struct tarn_schema next;
+    size_t count;
+    expect_ok(tarn_json_parse(line, &json));
+    const char *name = tarn_arena_str(t->arena, tarn_json_text(tarn_json_find(json, "name")));
+    const char *base = tarn_arena_str(t->arena, tarn_json_text(tarn_json_find(json, "base")));
+    const struct tarn_json *want = tarn_json_find(json, "want");
+    struct tarn_schema schema = schema_of(t, tarn_json_find(bases, base));
+    tarn_test_schema_changes(tarn_json_find(json, "changes"), t->arena, &changes, &count);
+    TARN_OWN(tarn_status_drop) struct tarn_status *s =
+        tarn_schema_evolve(&schema, changes, count,
+                           tarn_json_is_true(tarn_json_find(json, "snapshot")), 0, t->arena, &next);
+    if ((s != NULL) != (tarn_json_kind(want) == TARN_JSON_NULL))
+        fail_msg("%s: Java says otherwise than %s", name,
+                 s == NULL ? "that it is fine" : tarn_status_message(s));
+    if (s != NULL)
+        return;
+    struct tarn_schema java = schema_of(t, want);
+    if (strcmp(plain(t, &next), plain(t, &java)) != 0)
+        fail_msg("%s: got %s, want %s", name, plain(t, &next), plain(t, &java));
+}
+
+TARN_TEST(evolve, does_what_java_does)
+{
+    TARN_OWN(tarn_buf_drop) struct tarn_buf golden = {0};
+    TARN_OWN(tarn_json_drop) struct tarn_json *bases = NULL;
+    tarn_test_golden("evolve/cases.jsonl", &golden);
+    size_t count = 0, at = 0;
+    while (at < golden.size) {
+        const uint8_t *end = memchr(golden.data + at, '\n', golden.size - at);
+        assert_non_null(end);
+        struct tarn_slice line = tarn_slice_of(golden.data + at, (size_t)(end - golden.data) - at);
+        at += line.size + 1;
+        if (count++ == 0)
+            expect_ok(tarn_json_parse(line, &bases));
+        else
+            check_case(t, bases, line);
+    }
+    assert_true(count > 300);
+}
+
+/* Every type to every other. */
+TARN_TEST(evolve, casts_what_java_casts)
+{
+    TARN_OWN(tarn_buf_drop) struct tarn_buf golden = {0};
+    TARN_OWN(tarn_json_drop) struct tarn_json *json = NULL;
+    tarn_test_golden("evolve/casts.json", &golden);
+    expect_ok(tarn_json_parse(tarn_buf_slice(&golden), &json));
+    const struct tarn_json *types = tarn_json_find(json, "types");
+    for (size_t i = 0; i < 2 * tarn_json_count(types) * tarn_json_count(types); i++) {
+        size_t n = tarn_json_count(types), from = i / n % n, to = i % n;
+        bool explicit_too = i < n * n;
+        const struct tarn_type *source, *target;
+        expect_ok(tarn_type_from_json(tarn_json_at(types, from), t->arena, &source));
+        expect_ok(tarn_type_from_json(tarn_json_at(types, to), t->arena, &target));
+        struct tarn_slice row = tarn_json_text(
+            tarn_json_at(tarn_json_find(json, explicit_too ? "explicit" : "implicit"), from));
+        bool refused_for_nulls = source->nullable && !target->nullable; /* before casts are asked */
+        bool blob = source->id == TARN_TYPE_BLOB || target->id == TARN_TYPE_BLOB; /* likewise */
+        if (!refused_for_nulls && !blob &&
+            tarn_cast_allowed(source, target, explicit_too) != (row.data[to] == 'x'))
+            fail_msg("type %zu to type %zu, %s: Java says %c", from, to,
+                     explicit_too ? "explicit" : "implicit", row.data[to]);
+    }
 }
 
 TARN_TEST(evolve, tells_doors_the_column)
