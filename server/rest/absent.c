@@ -84,7 +84,6 @@ static struct tarn_status *no_such_function(struct tarn_rest__call *call)
 #define VIEW DATABASE "/views/{view}"
 #define FUNCTION DATABASE "/functions/{function}"
 const struct tarn_rest__endpoint tarn_rest__absent_endpoints[] = {
-    {"POST", TABLE "/commit", not_yet},
     {"POST", TABLE "/replace", not_yet},
     {"POST", DATABASE "/register", not_yet},
     {"POST", TABLE "/rollback-schema", not_yet},

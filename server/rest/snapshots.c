@@ -71,10 +71,43 @@ static struct tarn_status *list_snapshots(struct tarn_rest__call *call)
     return TARN_OK;
 }
 
+/* --- commit --- */
+
+/* The id of a table that was made anew under this name is another one: it isn't there. null, as old writers send: not said. */
+static struct tarn_status *take_table_id(const struct tarn_rest__call *call,
+                                         struct tarn_table_ref *ref)
+{
+    TARN_TRY(tarn_rest__text(call->body, "tableId", &ref->uuid));
+    return ref->uuid.data == NULL || tarn_uuid_valid(ref->uuid)
+               ? TARN_OK
+               : tarn_status_new(TARN_TABLE_REPLACED, "no table has the id %.*s",
+                                 TARN_SLICE_ARG(ref->uuid));
+}
+
+static struct tarn_status *commit(struct tarn_rest__call *call)
+{
+    struct tarn_snapshot_request request;
+    const struct tarn_json *snapshot;
+    TARN_OWN(tarn_buf_drop) struct tarn_buf text = {0};
+    bool landed;
+    TARN_TRY(tarn_rest__ref(call, &request.ref));
+    TARN_TRY(take_table_id(call, &request.ref));
+    TARN_TRY(tarn_rest__text(call->body, "baseSnapshotUuid", &request.base_uuid));
+    TARN_TRY(tarn_rest__object(call->body, "snapshot", &snapshot));
+    if (snapshot == NULL)
+        return tarn_status_new(TARN_INVALID_ARGUMENT, "\"snapshot\" is missing");
+    tarn_json_print(snapshot, 2, &text); /* all members, in their order */
+    request.json = tarn_buf_slice(&text);
+    TARN_TRY(tarn_service_commit_snapshot(call->op, call->service, &request, &landed));
+    tarn_buf_printf(&call->response->body, "{\"success\":%s}", landed ? "true" : "false");
+    return TARN_OK;
+}
+
 #define TABLE "/databases/{database}/tables/{table}"
 const struct tarn_rest__endpoint tarn_rest__snapshot_endpoints[] = {
     {"GET", TABLE "/snapshot", get_latest},
     {"GET", TABLE "/snapshots", list_snapshots},
     {"GET", TABLE "/snapshots/{version}", get_version},
+    {"POST", TABLE "/commit", commit},
     TARN_REST_END,
 };

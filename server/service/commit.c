@@ -282,6 +282,21 @@ static struct tarn_status *match_partitions(struct tarn_op *op, const struct tar
     return TARN_OK;
 }
 
+static struct tarn_status *check_parts(struct tarn_op *op, struct tarn_table *table,
+                                       const struct tarn_table_view *view,
+                                       struct tarn_commit *commit)
+{
+    if (tarn_commit_entry_count(commit) > TARN_COMMIT_ENTRIES_MAX)
+        return tarn_status_new(TARN_TOO_LARGE, "%zu entries in one commit, at most %d",
+                               tarn_commit_entry_count(commit), TARN_COMMIT_ENTRIES_MAX);
+    struct checker c = {.op = op, .table = table, .view = view};
+    c.partition_types = tarn_partition_types(&view->schema, op->arena);
+    c.partition =
+        tarn_arena_calloc(op->arena, view->schema.partition_key_count + 1, sizeof *c.partition);
+    TARN_TRY(check_part(&c, &commit->append));
+    return check_part(&c, &commit->compact);
+}
+
 /* Everything about a request that can be judged without its table's history. */
 struct tarn_status *tarn_service__check_commit(struct tarn_op *op, struct tarn_table *table,
                                                const struct tarn_table_view *view,
@@ -292,15 +307,7 @@ struct tarn_status *tarn_service__check_commit(struct tarn_op *op, struct tarn_t
     TARN_TRY(check_identity(op, commit));
     if (request->message_count > 0)
         TARN_TRY(tarn_service__take_messages(op, view, request));
-    if (tarn_commit_entry_count(commit) > TARN_COMMIT_ENTRIES_MAX)
-        return tarn_status_new(TARN_TOO_LARGE, "%zu entries in one commit, at most %d",
-                               tarn_commit_entry_count(commit), TARN_COMMIT_ENTRIES_MAX);
-    struct checker c = {.op = op, .table = table, .view = view};
-    c.partition_types = tarn_partition_types(&view->schema, op->arena);
-    c.partition =
-        tarn_arena_calloc(op->arena, view->schema.partition_key_count + 1, sizeof *c.partition);
-    TARN_TRY(check_part(&c, &commit->append));
-    TARN_TRY(check_part(&c, &commit->compact));
+    TARN_TRY(check_parts(op, table, view, commit));
     TARN_TRY(match_partitions(op, &view->schema, request));
     commit->kind = append_kind(commit);
     if (commit->kind == TARN_COMMIT_ANALYZE)
@@ -354,6 +361,30 @@ void tarn_service_commit(struct tarn_op *op, struct tarn_service *service,
         end_commit(run);
     else
         tarn_table_commit_start(op, run->table, &request->commit, out, post_end, run);
+}
+
+/* --- snapshots that are finished --- */
+
+struct tarn_status *tarn_service_commit_snapshot(struct tarn_op *op, struct tarn_service *service,
+                                                 const struct tarn_snapshot_request *request,
+                                                 bool *landed)
+{
+    TARN_OWN(tarn_table_drop_ref) struct tarn_table *table = NULL;
+    TARN_OWN(tarn_table_view_drop) const struct tarn_table_view *view = NULL;
+    struct tarn_commit commit;
+    struct tarn_commit_result result;
+    TARN_TRY(tarn_service__table(op, service, request->ref, TARN_ACTION_WRITE, &table));
+    TARN_TRY(tarn_table_read_finished(op, table, request->json, request->base_uuid, &commit));
+    TARN_TRY(tarn_table_look(op, table, &view)); /* its files may be of a schema made just now */
+    TARN_TRY(check_parts(op, table, view, &commit));
+    struct tarn_status *s = tarn_table_commit(op, table, &commit, &result);
+    *landed = s == TARN_OK;
+    if (tarn_status_reason(s) != TARN_SNAPSHOT_TAKEN)
+        return s;
+    tarn_log(op, TARN_DEBUG, "commit.snapshot_stale", "why=%s",
+             tarn_log_quote(op, tarn_status_message(s)));
+    tarn_status_free(s);
+    return TARN_OK;
 }
 
 /* --- what became of it --- */

@@ -279,6 +279,16 @@ struct tarn_commit_request {
     size_t message_count;
     int32_t message_version;
 };
+/* A snapshot that its writer has finished, lists and all, as clients of Paimon's REST catalog do. Its totals aren't asked for: they are
+ * the index's. *landed false: it doesn't stand on the latest snapshot, nothing was put, and its writer makes another one. */
+struct tarn_snapshot_request {
+    struct tarn_table_ref ref;
+    struct tarn_slice json;      /* of the snapshot: will be its file, byte for byte */
+    struct tarn_slice base_uuid; /* of the one that it was made upon; absent: not said */
+};
+TARN_MUST struct tarn_status *tarn_service_commit_snapshot(
+    struct tarn_op *op, struct tarn_service *service, const struct tarn_snapshot_request *request,
+    bool *landed);
 #define TARN_COMMIT_TABLES_MAX 64 /* in one multi-table commit */
 /* Holds no thread while the commit is on its way: `done` is told its status (owned) once, on a thread of the pool, maybe
  * before this returns. op, request and *out must live until then. */

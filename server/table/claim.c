@@ -379,7 +379,7 @@ struct tarn_status *tarn_table__settle(struct tarn_op *op, struct tarn_table *ta
         tarn_table__merge_settle(op, table, true);
     open->merge_used = open->merge_used && !landed && !past;
     tarn_table__late_settle(table, landed);
-    if (past)
+    if (past && !open->is_finished) /* else they aren't ours to remove */
         remove_lists(op, open);
     else if (!landed)
         tarn_table__unprepare(open);

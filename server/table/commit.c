@@ -126,6 +126,8 @@ static void write_on_head(struct pipeline *p, struct tarn_group *group)
 /* The entries of an overwrite are found in the index, which has to have all of the past. */
 static bool knows_its_entries(const struct tarn_group *group)
 {
+    if (group->members[0]->request->commit->finished != NULL) /* it fits one head only */
+        return false;
     return group->members[0]->request->commit->overwrite == TARN_OVERWRITE_NONE ||
            group->kind == TARN_COMMIT_COMPACT;
 }

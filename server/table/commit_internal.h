@@ -13,6 +13,14 @@
 
 struct tarn_request;
 
+/* A snapshot that its writer has finished. */
+struct tarn_finished {
+    struct tarn_slice json, base_uuid; /* absent: not said */
+    struct tarn_snapshot snapshot;
+    struct tarn_manifest_file *base, *delta;
+    size_t base_count, delta_count;
+};
+
 /* One part of a request: what becomes, alone or with others, one snapshot. */
 struct tarn_member {
     struct tarn_member *next; /* in the queue */
@@ -85,8 +93,9 @@ struct tarn_group {
     struct tarn_objects objects;
     uint64_t ground_hash; /* of the JSON that it stands on */
     bool merge_used;
-    bool checked;    /* on the head it stands on; else it is a guess */
-    bool write_done; /* under the table's lock; news */
+    bool is_finished; /* by its writer, whose files it names */
+    bool checked;     /* on the head it stands on; else it is a guess */
+    bool write_done;  /* under the table's lock; news */
     struct tarn_status *write_status;
     int64_t ground_seen_ms; /* when N-1 was seen (I3) */
     struct tarn_slice user; /* the identity that the snapshot carries */
@@ -143,6 +152,24 @@ void tarn_table__unprepare(struct tarn_group *group);
 void tarn_table__check_group(struct tarn_group *group, bool *changed);
 /* Why its only member couldn't land there; OK: it could, or has. Nobody is answered. */
 TARN_MUST struct tarn_status *tarn_table__judge_one(struct tarn_group *group);
+
+/* The head that the snapshot of this text will be, with its manifests: group->next. */
+TARN_MUST struct tarn_status *tarn_table__make_head(
+    struct tarn_group *group, struct tarn_slice json, const struct tarn_manifest_file *base,
+    size_t base_count, const struct tarn_manifest_file *delta, size_t delta_count);
+
+/* --- finished.c --- */
+/* *snapshot_id 0: it hasn't landed, as far as is known. */
+TARN_MUST struct tarn_status *tarn_table__finished_seen(struct tarn_table *table,
+                                                        const struct tarn_member *member,
+                                                        int64_t *snapshot_id);
+/* SNAPSHOT_TAKEN: it doesn't stand on the head. */
+TARN_MUST struct tarn_status *tarn_table__finished_stands(struct tarn_op *op,
+                                                          struct tarn_table *table,
+                                                          struct tarn_head *head,
+                                                          const struct tarn_finished *finished);
+/* As tarn_table__prepare, of a group of one. */
+TARN_MUST struct tarn_status *tarn_table__finished_prepare(struct tarn_group *group);
 
 /* --- claim.c --- */
 /* Puts the group's snapshot, on a thread of the pool. */

@@ -117,7 +117,8 @@ static struct tarn_status *remember(struct tarn_table *table, const struct tarn_
 void tarn_table__refused(const struct tarn_op *op, struct tarn_table *table,
                          const struct tarn_request *request, const struct tarn_status *why)
 {
-    if (why == TARN_OK || !tarn_table__is_refusal(why))
+    if (why == TARN_OK || !tarn_table__is_refusal(why) ||
+        tarn_status_reason(why) == TARN_SNAPSHOT_TAKEN) /* it comes again, upon another one */
         return;
     struct tarn_identity who = {request->commit->user, request->commit->identifier,
                                 request->content};

@@ -179,7 +179,8 @@ static bool identity_fits(struct touched *t, const struct tarn_member *m)
 
 static bool stands_alone_by_kind(const struct tarn_member *m)
 {
-    return m->kind == TARN_COMMIT_OVERWRITE || m->kind == TARN_COMMIT_ANALYZE;
+    return m->kind == TARN_COMMIT_OVERWRITE || m->kind == TARN_COMMIT_ANALYZE ||
+           m->request->commit->finished != NULL;
 }
 
 static bool stands_alone(const struct touched *t, const struct tarn_member *m)

@@ -14,11 +14,12 @@ static struct tarn_status *check_seen(struct tarn_table *table, const struct tar
     const struct tarn_request *r = member->request;
     const struct tarn_commit *commit = r->commit;
     *snapshot_id = 0;
-    if (r->nameless)
-        return TARN_OK;
-    TARN_TRY(tarn_table__receipt_find(table, commit->user, commit->identifier, r->content,
-                                      member->kind, snapshot_id));
-    if (*snapshot_id != 0)
+    if (commit->finished != NULL)
+        TARN_TRY(tarn_table__finished_seen(table, member, snapshot_id));
+    else if (!r->nameless)
+        TARN_TRY(tarn_table__receipt_find(table, commit->user, commit->identifier, r->content,
+                                          member->kind, snapshot_id));
+    if (*snapshot_id != 0 || r->nameless)
         return TARN_OK;
     int64_t doubtful, last;
     struct tarn_identity who = {commit->user, commit->identifier, r->content};
@@ -30,7 +31,8 @@ static struct tarn_status *check_seen(struct tarn_table *table, const struct tar
             " of table %s, which others may have rolled back before it expired; it is not put "
             "again",
             commit->identifier, TARN_SLICE_ARG(commit->user), doubtful, tarn_table_name(table));
-    if (commit->identifier == TARN_COMMIT_IDENTIFIER_BATCH)
+    /* Who finishes snapshots has looked for its own: a writer restored from an older state goes on from there. */
+    if (commit->identifier == TARN_COMMIT_IDENTIFIER_BATCH || commit->finished != NULL)
         return TARN_OK;
     TARN_TRY(tarn_table__last_identifier(table, commit->user, &last));
     if (last == TARN_SNAPSHOT_NONE || commit->identifier >= last)
@@ -87,6 +89,8 @@ static struct tarn_status *check_part(struct tarn_group *group, const struct tar
     struct tarn_table *table = group->table;
     const struct tarn_commit *commit = member->request->commit;
     struct tarn_resolved resolved = {.part = *member->part};
+    if (commit->finished != NULL)
+        TARN_TRY(tarn_table__finished_stands(op, table, table->head, commit->finished));
     TARN_TRY(check_schemas(op, table, member->part->entries, member->part->count));
     if (member->request->missing != TARN_OK)
         return tarn_status_copy(member->request->missing);
@@ -107,6 +111,10 @@ static struct tarn_status *check_part(struct tarn_group *group, const struct tar
                                        .base_snapshot_id = commit->base_snapshot_id,
                                        .base_snapshot_proof = commit->base_snapshot_proof};
     TARN_TRY(tarn_table__check_conflicts(op, table, table->head, &candidate));
+    if (commit->finished != NULL && candidate.count != part->count)
+        return tarn_status_new(TARN_COMMIT_CONFLICT,
+                               "%zu files that the snapshot adds are live in table %s already",
+                               part->count - candidate.count, tarn_table_name(table));
     part->entries = candidate.entries;
     part->count = candidate.count;
     int64_t overlaps = 0;
@@ -324,18 +332,17 @@ static struct tarn_stats keep_stats(struct tarn_arena *arena, const struct tarn_
     return out;
 }
 
-/* The head that the snapshot will be: its manifests need not be read again. */
-static struct tarn_status *make_head(struct tarn_group *group, const struct tarn_snapshot *snapshot,
-                                     const struct tarn_manifest_file *base, size_t base_count,
-                                     const struct tarn_manifest_file *delta, size_t delta_count)
+/* Its manifests need not be read again. */
+struct tarn_status *tarn_table__make_head(struct tarn_group *group, struct tarn_slice json,
+                                          const struct tarn_manifest_file *base, size_t base_count,
+                                          const struct tarn_manifest_file *delta,
+                                          size_t delta_count)
 {
-    TARN_OWN(tarn_buf_drop) struct tarn_buf json = {0};
     TARN_OWN(tarn_head_drop) struct tarn_head *head = tarn_calloc(1, sizeof *head);
-    tarn_snapshot_encode(snapshot, &json);
     head->arena = tarn_arena_new();
-    head->id = snapshot->id;
-    head->json = tarn_arena_copy(head->arena, tarn_buf_slice(&json));
+    head->json = tarn_arena_copy(head->arena, json);
     TARN_TRY(tarn_snapshot_decode(head->json, head->arena, &head->snapshot));
+    head->id = head->snapshot.id;
     head->manifest_count = base_count + delta_count;
     head->manifests =
         tarn_arena_calloc(head->arena, head->manifest_count + 1, sizeof *head->manifests);
@@ -398,7 +405,10 @@ static struct tarn_status *encode_all(struct tarn_group *group, struct tarn_head
     group->user = s.commit_user;
     group->identifier = s.commit_identifier;
     group->record_count = s.delta_record_count;
-    return make_head(group, &s, base, base_count, delta, delta_count);
+    TARN_OWN(tarn_buf_drop) struct tarn_buf json = {0};
+    tarn_snapshot_encode(&s, &json);
+    return tarn_table__make_head(group, tarn_buf_slice(&json), base, base_count, delta,
+                                 delta_count);
 }
 
 /* --- write --- */
@@ -466,6 +476,8 @@ struct tarn_status *tarn_table__prepare(struct tarn_group *group, struct tarn_he
     group->write_done = false;
     group->ground_hash = tarn_xxh64(ground->json, 0);
     TARN_TRY(tarn_table__head_manifests(&group->op, group->table, ground));
+    if (group->count > 0 && group->members[0]->request->commit->finished != NULL)
+        return tarn_table__finished_prepare(group);
     return encode_all(group, ground);
 }
 

@@ -139,6 +139,7 @@ struct tarn_commit_part {                      /* one snapshot's worth */
     const struct tarn_index_file *index;
     size_t index_count;
 };
+struct tarn_finished; /* a snapshot that its writer has finished (finished.c) */
 struct tarn_commit {
     struct tarn_slice user;
     int64_t
@@ -160,6 +161,8 @@ struct tarn_commit {
         base_snapshot_proof; /* tarn_snapshot_is; empty: not said, whatever has that id now */
     bool force_empty;        /* a snapshot even if there is nothing in it */
     bool check_files;        /* look that every ADD exists in the store first */
+    const struct tarn_finished
+        *finished; /* of tarn_table_read_finished; NULL: the snapshot is made here */
 };
 static inline size_t tarn_commit_entry_count(const struct tarn_commit *c) /* of all kinds */
 {
@@ -189,6 +192,15 @@ typedef void (*tarn_commit_done_fn)(void *arg, struct tarn_status *status);
 void tarn_table_commit_start(struct tarn_op *op, struct tarn_table *table,
                              const struct tarn_commit *commit, struct tarn_commit_result *out,
                              tarn_commit_done_fn done, void *arg);
+
+/* A commit of a snapshot that is finished: `json` will be its file, byte for byte, or nothing. Reads what its lists name: they are the
+ * append part, whatever its kind. base_uuid: of the snapshot that it was made upon; absent: not said. When it is committed and
+ * doesn't stand on the latest snapshot it is SNAPSHOT_TAKEN, and its writer makes another one. INVALID_ARGUMENT: it can never be
+ * committed. Lies in the op's arena. */
+TARN_MUST struct tarn_status *tarn_table_read_finished(struct tarn_op *op, struct tarn_table *table,
+                                                       struct tarn_slice json,
+                                                       struct tarn_slice base_uuid,
+                                                       struct tarn_commit *out);
 
 /* Would the append part be refused on what the table is now? Nothing is put, and nothing remembered: by the time it is
  * committed it may be otherwise. OK: not, or it has landed. */

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """needs: shared
-Promise: the unmodified REST clients of Paimon's Java library and of pypaimon make, list, rename and drop tables through tarnd; what
-they made is in the folder as a file-system catalog has it, and each sees what the other made. rest_catalog.py [PART OF A
+Promise: the unmodified REST clients of Paimon's Java library and of pypaimon make, list, change, rename and drop tables through tarnd, write
+and compact them; what they made is in the folder as a file-system catalog has it, each sees what the other made, rows by rows, and a
+commit that is sent again lands once. rest_catalog.py [PART OF A
 CASE'S NAME]... runs some.
 """
 import json
@@ -134,6 +135,84 @@ def ten_rules():
     equal((status, none["resourceType"], none["resourceName"]), (404, "TABLE", "nope"), "no table")
 
 
+def rows(*numbers, v="x"):
+    return lab.write("r.jsonl", "".join(json.dumps({"id": n, "v": f"{v}{n}", "dt": f"d{n % 2}"}) + "\n" for n in numbers))
+
+
+PARTITIONED = {"fields": [{"id": 0, "name": "id", "type": "BIGINT NOT NULL"}, {"id": 1, "name": "v", "type": "STRING"},
+                          {"id": 2, "name": "dt", "type": "STRING NOT NULL"}],
+               "partitionKeys": ["dt"], "primaryKeys": ["id", "dt"], "options": {"bucket": "1"}, "comment": None}
+
+
+def all_write(schema, name):
+    """Java, pypaimon and tarn in turn, on one table."""
+    create(java, name, schema)
+    seen = {}
+    for turn in range(6):
+        numbers = range(turn * 3, turn * 3 + 8)
+        path = rows(*numbers, v=f"t{turn}-")
+        if turn % 3 < 2:
+            (java, python)[turn % 3].ask("write", name, path)
+        else:
+            tarnd.tarn("load", name, path, "--format", "jsonl")
+        if schema["primaryKeys"]:
+            seen.update({n: turn for n in numbers})
+    for _ in range(2):  # before and after compaction
+        want = tarnd.scan(name)
+        equal(sum(want.values()), len(seen) if schema["primaryKeys"] else 48, "rows that tarn reads")
+        for word, peer in PEERS.items():
+            equal(peer.rows(name), want, f"rows that {word} reads")
+        java.ask("compact", name)
+    plain = Java(lab, tarnd.warehouse)  # a file-system catalog, without the daemon
+    equal(plain.rows(name), want, "rows that a file-system catalog reads")
+    plain.close()
+
+
+def drop_column_of_written():
+    """A commit made under an older schema, and reads over both."""
+    create(java, "w.evolve", PARTITIONED)
+    java.ask("write", "w.evolve", rows(1, 2, 3))
+    python.ask("add", "w.evolve", "extra", "INT")
+    java.ask("write", "w.evolve", rows(3, 4))
+    for peer in PEERS.values():
+        equal(peer.rows("w.evolve"), tarnd.scan("w.evolve"), "rows over two schemas")
+
+
+def sent_again():
+    create(java, "w.again", PARTITIONED)
+    for n in (1, 2):
+        java.ask("write", "w.again", rows(n))
+    path = "/lab-1.x/databases/w/tables/again"
+    table = http("GET", path)[1]
+    want = tarnd.scan("w.again")
+
+    def snapshot(n):
+        with open(os.path.join(tarnd.folder("w.again"), f"snapshot/snapshot-{n}"), encoding="utf-8") as f:
+            return json.load(f)
+
+    def commit(body):
+        return http("POST", path + "/commit", {"tableId": table["id"], "statistics": [], "baseSnapshotUuid": None, **body})
+
+    for n in (1, 2):
+        equal(commit({"snapshot": snapshot(n)}), (200, {"success": True}), f"snapshot {n} once more")
+    equal(commit({"snapshot": {**snapshot(2), "uuid": "another"}, "baseSnapshotUuid": "x"}), (200, {"success": True}),
+          "the same files by the same user, in another snapshot")
+    stranger = {**snapshot(2), "uuid": "another", "commitUser": "stranger"}
+    equal(commit({"snapshot": stranger}), (200, {"success": False}), "an id that is taken")
+    equal(commit({"snapshot": {**stranger, "id": 3}, "baseSnapshotUuid": "x"}), (200, {"success": False}), "another base")
+    status, body = commit({"snapshot": {**stranger, "id": 3}})
+    equal((status, body.get("success")), (200, False), "upon lists of an older snapshot")
+    for wrong in ("nope", "00000000-0000-4000-8000-000000000000"):
+        status, body = commit({"snapshot": snapshot(2), "tableId": wrong})
+        equal((status, body["resourceType"]), (404, "TABLE"), f"table id {wrong}")
+    equal(commit({"snapshot": snapshot(2), "tableId": None})[1], {"success": True}, "no table id")
+    status, body = commit({"snapshot": {**stranger, "id": 3, "deltaManifestList": "gone"}})
+    equal(status, 400, f"a list that isn't there: {body}")
+    equal(commit({})[0], 400, "no snapshot")
+    equal(tarnd.scan("w.again"), want, "rows, as before")
+    equal(http("GET", path + "/snapshot")[1]["snapshot"]["snapshot"], snapshot(2), "the latest, as before")
+
+
 def snapshots_as_their_files():
     tarnd.tarn("db", "create", "s")
     tarnd.tarn("table", "create", "s.t", "--primary-key", "id", "--columns", "id BIGINT NOT NULL, v STRING")
@@ -155,6 +234,10 @@ for word in PEERS:
     lab.run(f"{word} meets errors of its own types", errors_of, word)
     lab.run(f"{word} changes a schema", altered_by, word)
 lab.run("the ten rules", ten_rules)
+lab.run("all write a table with a key", all_write, PARTITIONED, "w.keyed")
+lab.run("all write a table without one", all_write, {**PARTITIONED, "primaryKeys": [], "options": {"bucket": "-1"}}, "w.append")
+lab.run("a schema changes between two writes", drop_column_of_written)
+lab.run("a commit that is sent again", sent_again)
 lab.run("snapshots are their files", snapshots_as_their_files)
 tarnd.stop()
 sys.exit(lab.done())

@@ -217,87 +217,105 @@ int64_t fixture_foreign(struct fixture *f, const char *user,
     return fixture_foreign_properties(f, user, entries, count, NULL, 0);
 }
 
-int64_t fixture_foreign_properties(struct fixture *f, const char *user,
-                                   const struct tarn_manifest_entry *entries, size_t count,
-                                   const struct tarn_pair *properties, size_t property_count)
+/* The manifests of a snapshot, in the test's arena. */
+static void read_lists(struct fixture *f, int64_t id, struct tarn_manifest_file **out,
+                       size_t *count)
 {
-    const uint8_t sync[16] = {1};
-    int64_t id = 1;
-    bool found;
-    do
-        expect_ok(tarn_store_stat(
-            f->inner, f->t->op,
-            tarn_arena_printf(f->t->arena, "db.db/t/snapshot/snapshot-%" PRId64, id++), &found,
-            NULL));
-    while (found);
-    id--;
-    struct tarn_manifest_file *base = NULL;
-    size_t base_count = 0;
-    if (id > 1) {
-        struct tarn_buf json = {0}, list = {0};
-        struct tarn_snapshot last;
+    TARN_OWN(tarn_buf_drop) struct tarn_buf json = {0};
+    struct tarn_snapshot last;
+    *out = tarn_arena_calloc(f->t->arena, 1000, sizeof **out);
+    *count = 0;
+    if (id == 0)
+        return;
+    expect_ok(tarn_store_get(
+        f->inner, f->t->op,
+        tarn_arena_printf(f->t->arena, "db.db/t/snapshot/snapshot-%" PRId64, id), &json));
+    expect_ok(tarn_snapshot_decode(tarn_arena_copy(f->t->arena, tarn_buf_slice(&json)), f->t->arena,
+                                   &last));
+    struct tarn_slice lists[] = {last.base_list, last.delta_list};
+    for (int i = 0; i < 2; i++) {
+        TARN_OWN(tarn_buf_drop) struct tarn_buf list = {0};
+        struct tarn_manifest_file *files;
+        size_t n;
         expect_ok(tarn_store_get(
             f->inner, f->t->op,
-            tarn_arena_printf(f->t->arena, "db.db/t/snapshot/snapshot-%" PRId64, id - 1), &json));
-        expect_ok(tarn_snapshot_decode(tarn_arena_copy(f->t->arena, tarn_buf_slice(&json)),
-                                       f->t->arena, &last));
-        struct tarn_slice lists[] = {last.base_list, last.delta_list};
-        base = tarn_arena_calloc(f->t->arena, 1000, sizeof *base);
-        for (int i = 0; i < 2; i++) {
-            struct tarn_manifest_file *files;
-            size_t n;
-            tarn_buf_clear(&list);
-            expect_ok(tarn_store_get(
-                f->inner, f->t->op,
-                tarn_arena_printf(f->t->arena, "db.db/t/manifest/%.*s", TARN_SLICE_ARG(lists[i])),
-                &list));
-            expect_ok(tarn_manifest_list_decode(tarn_arena_copy(f->t->arena, tarn_buf_slice(&list)),
-                                                f->t->arena, &files, &n));
-            memcpy(base + base_count, files, n * sizeof *files);
-            base_count += n;
-        }
-        tarn_buf_drop(&json);
-        tarn_buf_drop(&list);
+            tarn_arena_printf(f->t->arena, "db.db/t/manifest/%.*s", TARN_SLICE_ARG(lists[i])),
+            &list));
+        expect_ok(tarn_manifest_list_decode(tarn_arena_copy(f->t->arena, tarn_buf_slice(&list)),
+                                            f->t->arena, &files, &n));
+        memcpy(*out + *count, files, n * sizeof *files);
+        *count += n;
     }
+}
+
+static int64_t latest_id(struct fixture *f)
+{
+    bool found = true;
+    int64_t id = 0;
+    while (found)
+        expect_ok(tarn_store_stat(
+            f->inner, f->t->op,
+            tarn_arena_printf(f->t->arena, "db.db/t/snapshot/snapshot-%" PRId64, ++id), &found,
+            NULL));
+    return id - 1;
+}
+
+struct tarn_slice fixture_craft(struct fixture *f, const char *tag,
+                                const struct tarn_snapshot *like,
+                                const struct tarn_manifest_entry *entries, size_t count,
+                                int64_t *id)
+{
+    const uint8_t sync[16] = {1};
+    struct tarn_arena *arena = f->t->arena;
     TARN_OWN(tarn_buf_drop) struct tarn_buf manifest = {0};
     TARN_OWN(tarn_buf_drop) struct tarn_buf base_list = {0};
     TARN_OWN(tarn_buf_drop) struct tarn_buf delta_list = {0};
     TARN_OWN(tarn_buf_drop) struct tarn_buf json = {0};
-    struct tarn_manifest_file file;
+    struct tarn_manifest_file file, *base;
+    struct tarn_snapshot s = *like;
+    size_t base_count;
+    s.version = 3;
+    s.id = latest_id(f) + 1;
+    s.time_ms = 1000 * s.id;
+    s.total_record_count = s.delta_record_count = 1;
+    s.watermark = s.next_row_id = TARN_SNAPSHOT_NONE;
+    s.changelog_record_count = s.changelog_list_size = TARN_SNAPSHOT_NONE;
+    read_lists(f, s.id - 1, &base, &base_count);
     expect_ok(tarn_manifest_encode(entries, count, tarn_slice_str("zstd"), 1, sync, &manifest));
-    expect_ok(tarn_manifest_summarize(entries, count, NULL, 0, 0, f->t->arena, &file));
+    expect_ok(tarn_manifest_summarize(entries, count, NULL, 0, 0, arena, &file));
     file.name =
-        put_manifest(f, tarn_arena_printf(f->t->arena, "manifest-foreign-%" PRId64, id), &manifest);
+        put_manifest(f, tarn_arena_printf(arena, "manifest-%s-%" PRId64, tag, s.id), &manifest);
     file.size = (int64_t)manifest.size;
     expect_ok(
         tarn_manifest_list_encode(base, base_count, tarn_slice_str("zstd"), 1, sync, &base_list));
     expect_ok(tarn_manifest_list_encode(&file, 1, tarn_slice_str("zstd"), 1, sync, &delta_list));
-    struct tarn_snapshot s = {.version = 3,
-                              .id = id,
-                              .commit_user = tarn_slice_str(user),
-                              .commit_identifier = id,
-                              .kind = TARN_COMMIT_APPEND,
-                              .time_ms = 1000 * id,
-                              .total_record_count = 1,
-                              .delta_record_count = 1,
-                              .watermark = TARN_SNAPSHOT_NONE,
-                              .properties = properties,
-                              .property_count = property_count,
-                              .next_row_id = TARN_SNAPSHOT_NONE,
-                              .changelog_record_count = TARN_SNAPSHOT_NONE,
-                              .changelog_list_size = TARN_SNAPSHOT_NONE};
-    s.base_list = put_manifest(f, tarn_arena_printf(f->t->arena, "list-foreign-%" PRId64 "-0", id),
-                               &base_list);
-    s.delta_list = put_manifest(f, tarn_arena_printf(f->t->arena, "list-foreign-%" PRId64 "-1", id),
-                                &delta_list);
+    s.base_list =
+        put_manifest(f, tarn_arena_printf(arena, "list-%s-%" PRId64 "-0", tag, s.id), &base_list);
+    s.delta_list =
+        put_manifest(f, tarn_arena_printf(arena, "list-%s-%" PRId64 "-1", tag, s.id), &delta_list);
     s.base_list_size = (int64_t)base_list.size;
     s.delta_list_size = (int64_t)delta_list.size;
     tarn_snapshot_encode(&s, &json);
+    if (id != NULL)
+        *id = s.id;
+    return tarn_arena_copy(arena, tarn_buf_slice(&json));
+}
+
+int64_t fixture_foreign_properties(struct fixture *f, const char *user,
+                                   const struct tarn_manifest_entry *entries, size_t count,
+                                   const struct tarn_pair *properties, size_t property_count)
+{
+    struct tarn_snapshot like = {.commit_user = tarn_slice_str(user),
+                                 .commit_identifier = latest_id(f) + 1,
+                                 .kind = TARN_COMMIT_APPEND,
+                                 .properties = properties,
+                                 .property_count = property_count};
+    int64_t id;
     bool created;
+    struct tarn_slice json = fixture_craft(f, "foreign", &like, entries, count, &id);
     expect_ok(tarn_store_put_if_absent(
         f->inner, f->t->op,
-        tarn_arena_printf(f->t->arena, "db.db/t/snapshot/snapshot-%" PRId64, id),
-        tarn_buf_slice(&json), &created));
+        tarn_arena_printf(f->t->arena, "db.db/t/snapshot/snapshot-%" PRId64, id), json, &created));
     expect_true(created);
     return id;
 }

@@ -50,5 +50,11 @@ int64_t fixture_foreign(struct fixture *f, const char *user,
 int64_t fixture_foreign_properties(struct fixture *f, const char *user,
                                    const struct tarn_manifest_entry *entries, size_t count,
                                    const struct tarn_pair *properties, size_t property_count);
+/* What such a writer would put, and isn't put: its manifests are in the store, under names with `tag` in them. like: its user,
+ * identifier, kind, uuid and properties; *id: its id, or NULL. In the test's arena. */
+struct tarn_slice fixture_craft(struct fixture *f, const char *tag,
+                                const struct tarn_snapshot *like,
+                                const struct tarn_manifest_entry *entries, size_t count,
+                                int64_t *id);
 
 #endif
