@@ -248,9 +248,9 @@ static struct tarn_status *quoted_name(const char **at, struct tarn_buf *name)
     return tarn_status_new(TARN_INVALID_ARGUMENT, "\"%.100s\": a backquote that does not end", *at);
 }
 
-static void plain_name(const char **at, struct tarn_buf *name)
+static void plain_name(const char **at, const char *ends, struct tarn_buf *name)
 {
-    size_t size = strcspn(*at, ",");
+    size_t size = strcspn(*at, ends);
     const char *next = *at + size;
     while (size > 0 && strchr(" \t\n", (*at)[size - 1]) != NULL)
         size--;
@@ -272,7 +272,7 @@ struct tarn_status *tarn_cli_names(struct tarn_arena *arena, const char *text,
         if (*at == '`')
             TARN_TRY(quoted_name(&at, &name));
         else
-            plain_name(&at, &name);
+            plain_name(&at, ",", &name);
         at = skip_blanks(at);
         if (name.size == 0 || (*at != ',' && *at != '\0'))
             return tarn_status_new(TARN_INVALID_ARGUMENT,
@@ -280,6 +280,33 @@ struct tarn_status *tarn_cli_names(struct tarn_arena *arena, const char *text,
         tarn_assert(made < max);
         names[made++] = tarn_arena_copy(arena, tarn_buf_slice(&name));
         if (*at == '\0')
+            break;
+    }
+    *out = names;
+    *count = made;
+    return TARN_OK;
+}
+
+struct tarn_status *tarn_cli_path(struct tarn_arena *arena, const char **at, char end,
+                                  struct tarn_slice **out, size_t *count)
+{
+    const char ends[] = {'.', end, '\0'}, *text = skip_blanks(*at);
+    struct tarn_slice *names = tarn_arena_calloc(arena, strlen(text) + 1, sizeof *names);
+    size_t made = 0;
+
+    for (*at = text;; ++*at) {
+        TARN_OWN(tarn_buf_drop) struct tarn_buf name = {0};
+        if (**at == '`')
+            TARN_TRY(quoted_name(at, &name));
+        else
+            plain_name(at, ends, &name);
+        if (name.size == 0)
+            return tarn_status_new(TARN_INVALID_ARGUMENT,
+                                   "\"%.200s\": expected a column, or names with dots between that "
+                                   "lead into one",
+                                   text);
+        names[made++] = tarn_arena_copy(arena, tarn_buf_slice(&name));
+        if (**at != '.')
             break;
     }
     *out = names;

@@ -58,6 +58,10 @@ TARN_MUST struct tarn_status *tarn_cli_args_int(const struct tarn_cli_args *args
 /* "a, `b,c`, d" into names; backquotes keep commas and blanks, and stand for themselves doubled. */
 TARN_MUST struct tarn_status *tarn_cli_names(struct tarn_arena *arena, const char *text,
                                              struct tarn_slice **out, size_t *count);
+/* "a.`b.c`.d" into names, one at least; *at goes behind them, to what is no dot: `end`, the end of the text, or whatever stands behind a
+ * backquote. */
+TARN_MUST struct tarn_status *tarn_cli_path(struct tarn_arena *arena, const char **at, char end,
+                                            struct tarn_slice **out, size_t *count);
 /* "key=value" in two; INVALID_ARGUMENT without the sign or with an empty key. */
 TARN_MUST struct tarn_status *tarn_cli_pair(const char *text, const char *what,
                                             struct tarn_slice *key, struct tarn_slice *value);

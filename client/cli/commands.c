@@ -48,9 +48,12 @@ const struct tarn_cli_command tarn_cli_commands[] = {
      "columns, keys, options of a table", NULL},
     {"table alter", "DATABASE.TABLE", 1, 1, tarn_cli_table_alter_options, tarn_cli_table_alter,
      "change options or columns; all that is named, or nothing",
-     "Changes are made in the order in which they are given.\n\n"
+     "Changes are made in the order in which they are given. A column inside another is named by names with dots\n"
+     "between: ROW fields by theirs, the elements of an ARRAY by element, the values of a MAP by value. Names that hold\n"
+     "dots, blanks or = stand in backquotes.\n\n"
      "  tarn table alter shop.orders --add-column 'note STRING' --after item\n"
-     "  tarn table alter shop.orders --alter-type 'amount DECIMAL(20, 2)' --set bucket=4"},
+     "  tarn table alter shop.orders --alter-type 'amount DECIMAL(20, 2)' --set bucket=4\n"
+     "  tarn table alter shop.orders --add-column 'address.zip STRING' --move-column note --last"},
     {"table rename", "DATABASE.TABLE NEW_NAME", 2, 2, NULL, tarn_cli_table_rename,
      "give a table another name, or another database", NULL},
     {"table drop", "DATABASE.TABLE", 1, 1, tarn_cli_table_drop_options, tarn_cli_table_drop,

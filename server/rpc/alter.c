@@ -72,7 +72,7 @@ static struct tarn_status *add_column(struct list *list, const Tarn__V1__AddColu
         add_for(list, TARN_CHANGE_ADD_COLUMN, from->parent, from->n_parent, from->field->name);
     change->value = field.description;
     TARN_TRY(read_type(list->op, from->field->type, change));
-    TARN_TRY(read_move(change, from->first, false, from->before, from->after));
+    TARN_TRY(read_move(change, from->first, from->last, from->before, from->after));
     if (field.default_value.data != NULL)
         add_for(list, TARN_CHANGE_COLUMN_DEFAULT, from->parent, from->n_parent, from->field->name)
             ->value = field.default_value;

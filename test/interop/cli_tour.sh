@@ -248,6 +248,12 @@ check 1 "nope" table alter shop.orders --drop-column nope
 check 2 "nothing to change" table alter shop.orders
 check 0 '"remark": null' scan shop.orders --limit 1
 check 0 '"id":2' schemas shop.orders
+check 1 "alter-column-null-to-not-null.disabled" table alter shop.n --not-null c
+check 0 "schema 1" table alter shop.n --add-column 'b.z INT' --after x --move-column d --first --alter-type 'b.x BIGINT' -o table
+check 0 "ROW<\`x\` BIGINT, \`z\` INT, \`y\` ARRAY<STRING>>" table show shop.n -o table
+check 1 "column b.no does not exist" table alter shop.n --drop-column b.no
+check 0 "schema 2" table alter shop.n --drop-column b.y --drop-column c -o table
+check 0 '{"d": "NaN", "a": {"k": 1}, "b": {"x": 1, "z": null}}' scan shop.n
 check 0 "snapshot.num-retained.min" options shop.orders --stored -o csv
 
 # ---- looking around, and compaction

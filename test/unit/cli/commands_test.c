@@ -73,7 +73,8 @@ TARN_TEST(cli_usage, wrong_words_are_exit_code_2_with_a_hint)
          "tarn: table create needs one of --columns, --like, "
          "--schema-file, --from-file; see tarn table create --help\n"},
         {{"table", "alter", "a.b", "--first"},
-         "tarn: --first belongs behind --add-column; see tarn table alter --help\n"},
+         "tarn: --first belongs behind --add-column or --move-column; see tarn table alter "
+         "--help\n"},
         {{"table", "alter", "a.b", "--add-column=x"},
          "tarn: --add-column \"x\": expected a name and a type; see tarn table alter --help\n"},
         {{"--bogus"}, "tarn: unknown option --bogus; see tarn --help\n"},
@@ -271,6 +272,41 @@ TARN_TEST(cli_table, alter_keeps_the_order_of_changes)
     expect_binary(got->changes[1]->add_column->after, "id");
     expect_int(got->changes[4]->alter_column->_description_case, 0);
     expect_true(got->changes[5]->alter_column->_description_case != 0);
+}
+
+TARN_TEST(cli_table, alter_reaches_into_columns)
+{
+    SERVE;
+    fake_table(&fake, "CatalogService/AlterTable");
+    struct run run =
+        fake_run(t, &fake, "table", "alter", "a.b", "--add-column", "r.`x.y`.n ROW<a INT>",
+                 "--before", "m", "--move-column", "k", "--last", "--drop-column", "r.x",
+                 "--default", "r.s=a=b", "--not-null", "l.element", "--drop-default=v",
+                 "--drop-primary-key", "--rename-column", "`a=b`=c", NULL);
+    expect_str(run.err, "");
+    TARN_OWN(drop_message) Tarn__V1__AlterTableRequest *got = (void *)fake_request(
+        &fake, "CatalogService/AlterTable", 0, &tarn__v1__alter_table_request__descriptor);
+    static const int order[] = {4, 9, 8, 7, 7, 7, 10, 6};
+    expect_int(got->n_changes, TARN_COUNT_OF(order));
+    for (size_t i = 0; i < got->n_changes; i++)
+        expect_int(got->changes[i]->change_case, order[i]);
+    const Tarn__V1__AddColumn *add = got->changes[0]->add_column;
+    expect_int(add->n_parent, 2);
+    expect_binary(add->parent[1], "x.y");
+    expect_binary(add->field->name, "n");
+    expect_str(add->field->type, "ROW<a INT>");
+    expect_binary(add->before, "m");
+    expect_true(got->changes[1]->move_column->last);
+    expect_binary(got->changes[2]->drop_nested_column->parent[0], "r");
+    expect_binary(got->changes[3]->alter_column->default_value, "a=b");
+    expect_true(got->changes[4]->alter_column->_nullable_case != 0);
+    expect_false(got->changes[4]->alter_column->nullable);
+    expect_true(got->changes[5]->alter_column->drop_default);
+    expect_binary(got->changes[7]->rename_column->from, "a=b");
+    run = fake_run(t, &fake, "table", "alter", "a.b", "--drop-column", "r..x", NULL);
+    expect_contains(run.err, "--drop-column: \"r..x\": expected a column");
+    run = fake_run(t, &fake, "table", "alter", "a.b", "--default", "x", NULL);
+    expect_contains(run.err, "expected NAME=TEXT");
 }
 
 TARN_TEST(cli_table, create_from_a_file_sends_it)
