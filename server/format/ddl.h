@@ -47,6 +47,8 @@ TARN_MUST struct tarn_status *tarn_format__settle_schema(struct tarn_schema *s,
 /* Options that contradict the columns or each other; options.c. */
 TARN_MUST struct tarn_status *tarn_format__check_options(const struct tarn_schema *schema,
                                                          struct tarn_arena *arena);
+/* Does a column of this type lie in files of BLOBs: BLOB, ARRAY<BLOB>, MAP<X, BLOB>? options_rules.c. */
+bool tarn_format__is_blob(const struct tarn_type *type);
 /* Options that name columns which aren't there; evolve_options.c. */
 TARN_MUST struct tarn_status *tarn_format__check_named_columns(const struct tarn_schema *schema);
 /* May this be the name of a file in a folder of the table: no separators, no way up? */

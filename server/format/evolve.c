@@ -278,6 +278,7 @@ static struct tarn_status *add_column(struct tarn_format__draft *d,
             tarn_arena_printf(d->arena, "is %s, no ROW that takes fields", shown(d, row)));
     if (find_field(row, field.name) < row->field_count)
         return about_column(TARN_COLUMN_EXISTS, full(d, c), "exists already");
+    TARN_TRY(tarn_format__apply_directive(d, c->path_count == 1, &field));
     TARN_TRY(take_ids(d, full(d, c), &field));
     TARN_TRY(place_of(d, c, row, &at));
     insert_field(row, at, field, d->arena);
@@ -301,14 +302,6 @@ static struct tarn_status *drop_column(struct tarn_format__draft *d,
     return TARN_OK;
 }
 
-/* Is a BLOB's file what such a column lies in? */
-static bool is_blob(const struct tarn_type *type)
-{
-    return type->id == TARN_TYPE_BLOB ||
-           ((type->id == TARN_TYPE_ARRAY || type->id == TARN_TYPE_MAP) &&
-            type->element->id == TARN_TYPE_BLOB);
-}
-
 static struct tarn_status *rename_column(struct tarn_format__draft *d,
                                          const struct tarn_schema_change *c)
 {
@@ -318,7 +311,7 @@ static struct tarn_status *rename_column(struct tarn_format__draft *d,
     TARN_TRY(check_no_index(d, c));
     TARN_TRY(find_in_row(d, c, &row, &at));
     struct tarn_field *field = &fields_of(row)[at];
-    if (row == &d->root && is_blob(field->type))
+    if (row == &d->root && tarn_format__is_blob(field->type))
         return refused(full(d, c), "holds BLOBs and can't be renamed");
     if (find_field(row, c->value) < row->field_count) {
         const char *in_row = joined(d, c, c->path_count - 1);
@@ -372,7 +365,7 @@ static struct tarn_status *change_type(struct tarn_format__draft *d,
     TARN_TRY(check_no_primary_key(d, c));
     TARN_TRY(check_no_index(d, c));
     TARN_TRY(find_type(d, c, &slot, &field));
-    if (c->path_count == 1 && (is_blob(*slot) || is_blob(to)))
+    if (c->path_count == 1 && (tarn_format__is_blob(*slot) || tarn_format__is_blob(to)))
         return refused(full(d, c), "can't change its type from or to BLOB");
     if (c->keep_nullable)
         to = tarn_type_with_nullable(to, (*slot)->nullable, d->arena);
@@ -426,6 +419,8 @@ static struct tarn_status *change_comment(struct tarn_format__draft *d,
     struct tarn_type *row;
     size_t at;
     TARN_TRY(find_in_row(d, c, &row, &at));
+    if (tarn_format__is_directive(c->value))
+        return refused(full(d, c), "is there already: its type isn't changed by its comment");
     fields_of(row)[at].description = c->value;
     return TARN_OK;
 }

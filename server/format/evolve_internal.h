@@ -36,9 +36,17 @@ void tarn_format__rename_in_options(struct tarn_format__draft *d, struct tarn_sl
                                     struct tarn_slice to);
 /* Takes the column out of options that go with its type; others that name it make the schema invalid. */
 void tarn_format__drop_from_options(struct tarn_format__draft *d, const struct tarn_field *field);
+/* Adds a column to a list of columns. */
+void tarn_format__add_to_list(struct tarn_format__draft *d, const char *key,
+                              struct tarn_slice name);
 /* A column that is kept in an index of the primary key. */
 bool tarn_format__is_indexed(const struct tarn_format__draft *d, struct tarn_slice name);
 
+/* Begins a comment as one that says what its column is? */
+bool tarn_format__is_directive(struct tarn_slice comment);
+/* Carries out what the comment of a new column says: its type, its comment and an option change. */
+TARN_MUST struct tarn_status *tarn_format__apply_directive(struct tarn_format__draft *d,
+                                                           bool in_table, struct tarn_field *field);
 /* A default that can't be one of the type: SCHEMA_INVALID. */
 TARN_MUST struct tarn_status *tarn_format__check_default(const struct tarn_type *type,
                                                          struct tarn_slice text,

@@ -340,21 +340,36 @@ static void drop_from_list(struct tarn_format__draft *d, const char *key, struct
     }
 }
 
+void tarn_format__add_to_list(struct tarn_format__draft *d, const char *key, struct tarn_slice name)
+{
+    struct tarn_slice old_key = tarn_slice_str("blob.stored-descriptor-fields"), names = {0};
+    for (size_t i = 0; i < d->option_count; i++)
+        if (tarn_slice_is(d->options[i].key, key))
+            names = d->options[i].value;
+    for (size_t i = 0; names.size == 0 && i < d->option_count; i++) {
+        if (strcmp(key, "blob-descriptor-field") == 0 &&
+            tarn_slice_equal(d->options[i].key, old_key)) {
+            names = d->options[i].value; /* what the option was called before */
+            remove_option(d, old_key);
+        }
+    }
+    put_option(d, tarn_slice_str(key),
+               tarn_slice_str(tarn_arena_printf(d->arena, "%.*s%s%.*s", TARN_SLICE_ARG(names),
+                                                names.size == 0 ? "" : ",", TARN_SLICE_ARG(name))));
+}
+
 void tarn_format__drop_from_options(struct tarn_format__draft *d, const struct tarn_field *field)
 {
-    const struct tarn_type *type = field->type;
-    enum tarn_type_id id = type->id;
-    if ((id == TARN_TYPE_ARRAY || id == TARN_TYPE_MAP) && type->element->id == TARN_TYPE_BLOB)
-        id = TARN_TYPE_BLOB;
-    if (id == TARN_TYPE_BLOB)
-        for (size_t i = 0; i < TARN_COUNT_OF(blob_lists); i++)
-            drop_from_list(d, blob_lists[i], field->name);
-    if (id == TARN_TYPE_VECTOR) {
+    bool blob = tarn_format__is_blob(field->type);
+    for (size_t i = 0; blob && i < TARN_COUNT_OF(blob_lists); i++)
+        drop_from_list(d, blob_lists[i], field->name);
+    if (field->type->id == TARN_TYPE_VECTOR) {
         drop_from_list(d, "vector-field", field->name);
         remove_option(d, tarn_slice_str(tarn_arena_printf(d->arena, "field.%.*s.vector-dim",
                                                           TARN_SLICE_ARG(field->name))));
     }
-    for (size_t i = 0; id == TARN_TYPE_MAP && i < TARN_COUNT_OF(map_options); i++)
+    bool map = field->type->id == TARN_TYPE_MAP && !blob;
+    for (size_t i = 0; map && i < TARN_COUNT_OF(map_options); i++)
         remove_option(
             d, tarn_slice_str(tarn_arena_printf(d->arena, "fields.%.*s.%s",
                                                 TARN_SLICE_ARG(field->name), map_options[i])));

@@ -5,6 +5,7 @@
  * Source   org.apache.paimon.schema.SchemaValidation.
  */
 #include "format/ddl.h"
+#include "format/evolve_internal.h"
 #include "format/options_judge.h"
 
 #include <limits.h>
@@ -114,6 +115,82 @@ static struct tarn_status *check_expiry(const struct tarn_schema *s)
                : refused(key, s, "names a column that is neither INT, BIGINT nor TIMESTAMP");
 }
 
+bool tarn_format__is_blob(const struct tarn_type *type)
+{
+    bool wraps = type->id == TARN_TYPE_ARRAY || type->id == TARN_TYPE_MAP;
+    return (wraps ? type->element : type)->id == TARN_TYPE_BLOB;
+}
+
+static bool holds_blob(const struct tarn_type *type)
+{
+    if (type == NULL)
+        return false;
+    bool holds = type->id == TARN_TYPE_BLOB || holds_blob(type->key) || holds_blob(type->element);
+    for (size_t i = 0; i < type->field_count; i++)
+        holds = holds || holds_blob(type->fields[i].type);
+    return holds;
+}
+
+/* The elements of a VECTOR, however deep, are numbers or truth values. */
+static bool vectors_are_fine(const struct tarn_type *type)
+{
+    static const uint32_t kinds = 1U << TARN_TYPE_BOOLEAN | 1U << TARN_TYPE_TINYINT |
+                                  1U << TARN_TYPE_SMALLINT | 1U << TARN_TYPE_INT |
+                                  1U << TARN_TYPE_BIGINT | 1U << TARN_TYPE_FLOAT |
+                                  1U << TARN_TYPE_DOUBLE;
+    if (type == NULL)
+        return true;
+    bool fine = type->id != TARN_TYPE_VECTOR || (kinds & 1U << type->element->id) != 0;
+    fine = fine && vectors_are_fine(type->key) && vectors_are_fine(type->element);
+    for (size_t i = 0; i < type->field_count; i++)
+        fine = fine && vectors_are_fine(type->fields[i].type);
+    return fine;
+}
+
+/* Columns of a list must be what the list is of; those that aren't there are seen elsewhere. */
+static struct tarn_status *check_kind(const struct tarn_schema *s, const char *key,
+                                      enum tarn_type_id id, bool wrapped, const char *what)
+{
+    struct tarn_slice names = option(s, key), each;
+    while (tarn_format__next_name(&names, &each)) {
+        int column = tarn_schema_find(s, each);
+        const struct tarn_type *type = column < 0 ? NULL : s->fields[column].type;
+        if (type == NULL || !(type->id == id || (wrapped && tarn_format__is_blob(type))))
+            return refused(key, s, what);
+    }
+    return TARN_OK;
+}
+
+static struct tarn_status *check_blobs_and_vectors(const struct tarn_schema *s)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < s->field_count; i++) {
+        bool blob = tarn_format__is_blob(s->fields[i].type);
+        count += blob;
+        if (!vectors_are_fine(s->fields[i].type))
+            return tarn_status_new(TARN_SCHEMA_INVALID,
+                                   "column %.*s holds a VECTOR of what is no number or BOOLEAN",
+                                   TARN_SLICE_ARG(s->fields[i].name));
+        if (!blob && holds_blob(s->fields[i].type))
+            return tarn_status_new(
+                TARN_SCHEMA_INVALID,
+                "column %.*s holds a BLOB deeper than ARRAY<BLOB> or MAP<X, BLOB>",
+                TARN_SLICE_ARG(s->fields[i].name));
+    }
+    if (count > 0 && count == s->field_count)
+        return tarn_status_new(TARN_SCHEMA_INVALID, "a table needs a column that is no BLOB");
+    if (count > 0 && tarn_schema_is_append(s) && !is(s, "data-evolution.enabled", "true"))
+        return tarn_status_new(TARN_SCHEMA_INVALID,
+                               "a table with BLOBs needs data-evolution.enabled = true");
+    TARN_TRY(check_kind(s, "blob-field", TARN_TYPE_BLOB, true, "names a column that is no BLOB"));
+    TARN_TRY(check_kind(s, "blob-descriptor-field", TARN_TYPE_BLOB, false,
+                        "names a column that is no BLOB"));
+    TARN_TRY(
+        check_kind(s, "blob-view-field", TARN_TYPE_BLOB, false, "names a column that is no BLOB"));
+    return check_kind(s, "vector-field", TARN_TYPE_VECTOR, false,
+                      "names a column that is no VECTOR");
+}
+
 struct tarn_status *tarn_format__check_rules(const struct tarn_schema *s,
                                              const struct tarn_options *o)
 {
@@ -134,6 +211,7 @@ struct tarn_status *tarn_format__check_rules(const struct tarn_schema *s,
     TARN_TRY(check_producer(s));
     TARN_TRY(check_sequence(s, o));
     TARN_TRY(check_kept(s));
+    TARN_TRY(check_blobs_and_vectors(s));
     TARN_TRY(check_expiry(s));
     return tarn_format__check_named_columns(s);
 }

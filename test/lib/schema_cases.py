@@ -1,6 +1,7 @@
 """Schemas and lists of Paimon's SchemaChange, for test/interop/evolve.py. Not a test of its own.
 
 CASES: (name, key of BASES, has the table a snapshot, changes, None or in what Tarn differs from Java on purpose)."""
+import json
 
 
 def f(i, name, kind, description=None, default=None):
@@ -68,6 +69,9 @@ BASES = {
     "maps": {**schema([f(0, "k", "INT"), f(1, "m", mapped("STRING NOT NULL", "INT")), f(2, "n", mapped("STRING NOT NULL", "INT"))], 2),
              "options": {"fields.m.map.storage-layout": "shared-shredding", "fields.m.map.shared-shredding.max-columns": "8"}},
     "nested": schema(NESTED, 18, bucket="-1"),
+    "blobs": {**schema([f(0, "k", "INT"), f(1, "b", "BLOB"), f(2, "bs", array("BLOB")), f(3, "v", {"type": "VECTOR", "element": "FLOAT", "length": 4})], 3),
+              "options": {"bucket": "-1", "row-tracking.enabled": "true", "data-evolution.enabled": "true", "blob-field": "bs, b",
+                          "vector-field": "v", "field.v.vector-dim": "4"}},
     "one": schema([f(0, "k", "INT")], 0, bucket="-1"),
 }
 
@@ -399,3 +403,25 @@ for kind, texts in DEFAULTS.items():
     for text in texts:
         case(f"default \"{text}\" of {kind}", "late", add("n", NESTED_KINDS.get(kind, kind)), default("n", text))
 case("default of a DECIMAL that is too large", "late", add("n", "DECIMAL(5, 2)"), default("n", "1000"), differs="Java takes it and writes null")
+
+# ---------------------------------------------------------------- BLOBs and vectors
+
+for text in ("__BLOB_FIELD", "__BLOB_FIELD; a photo", " __BLOB_FIELD ;", "__BLOB_DESCRIPTOR_FIELD;x", "__BLOB_VIEW_FIELD", "__BLOB", "__BLOB_FIELDS",
+             "__VECTOR_FIELD; 8", "__VECTOR_FIELD;8;the rest", "__VECTOR_FIELD", "__VECTOR_FIELD;0", "__VECTOR_FIELD;x", "__VECTORS", "a __BLOB_FIELD"):
+    for kind in ("BYTES", array("BYTES"), mapped("INT", "BINARY(3)"), array("FLOAT"), "INT", "BLOB"):
+        case(f"add \"{text}\" {kind if isinstance(kind, str) else json.dumps(kind)}", "blobs", add("n", kind, text))
+both("add a BLOB", "blobs", add("n", "BLOB"))
+both("add a BLOB where there is none", "plain", add("n", "BLOB"))
+both("add a BLOB to a primary key table", "pk", add("n", "BLOB"))
+both("add a BLOB in a row", "blobs", add("n", row(f(0, "x", "BLOB"))))
+both("add a directive in a row", "nested", add("r.n", "BYTES", "__BLOB_FIELD"))
+both("comment by a directive", "blobs", comment("k", "__BLOB_FIELD"), differs=("Java 2.0.0 takes it as text, later versions refuse it",) * 2)
+both("rename a BLOB", "blobs", rename("b", "x"))
+both("rename BLOBs", "blobs", rename("bs", "x"))
+both("rename a vector", "blobs", rename("v", "x"), differs=("Java doesn't rename in vector-field",) * 2)
+both("drop a BLOB", "blobs", drop("b"))
+both("drop BLOBs", "blobs", drop("b"), drop("bs"))
+both("drop a vector", "blobs", drop("v"))
+both("drop what is no BLOB", "blobs", drop("v"), drop("k"))
+both("a BLOB to bytes", "blobs", retype("b", "BYTES"))
+both("an INT to a BLOB", "blobs", retype("k", "BLOB"))
