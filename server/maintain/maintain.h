@@ -34,6 +34,8 @@ bool tarn_pick_compaction(const struct tarn_schema *schema, const struct tarn_op
 int tarn_run_count(const struct tarn_manifest_entry *files, size_t count);
 
 /* --- the queue --- */
+#define TARN_COMPACTION_USER "tarn-compaction" /* whose commits they are */
+
 struct tarn_maintain;
 struct tarn_maintain_options {
     struct tarn_catalog *catalog;

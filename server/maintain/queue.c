@@ -5,7 +5,6 @@
 /* The queue: leasing tasks, keeping leases alive, and committing what comes back. */
 
 #define BACK_OFF_MS 1000
-#define COMPACTION_USER "tarn-compaction"
 
 static void tick(void *arg);
 
@@ -392,7 +391,7 @@ static struct tarn_status *commit_result(struct tarn_op *op, struct tarn_table *
                                          const struct tarn_report *report, int64_t *snapshot_id)
 {
     struct tarn_commit commit = {
-        .user = tarn_slice_str(COMPACTION_USER),
+        .user = tarn_slice_str(TARN_COMPACTION_USER),
         .identifier = TARN_COMMIT_IDENTIFIER_BATCH,
         .watermark = TARN_SNAPSHOT_NONE,
         .base_snapshot_id = TARN_SNAPSHOT_NONE,

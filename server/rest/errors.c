@@ -22,6 +22,7 @@ static const struct known {
     {TARN_SNAPSHOT_EXPIRED, "SNAPSHOT", 404},
     {TARN_NO_SNAPSHOT_AT, "SNAPSHOT", 404},
     {TARN_TAG_NOT_FOUND, "TAG", 404},
+    {TARN_TAG_EXISTS, "TAG", 409},
     {TARN_CONSUMER_NOT_FOUND, NULL, 404},
     {TARN_UNSUPPORTED_FEATURE, NULL, 501},
     {TARN_SCHEMA_CONFLICT, NULL, 503}, /* surely not applied */
@@ -150,4 +151,12 @@ struct tarn_status *tarn_rest__about(struct tarn_status *s, const char *type,
     if (name.data != NULL)
         tarn_status_set(s, FACT_NAME, text);
     return s;
+}
+
+struct tarn_status *tarn_rest__refuse(struct tarn_status *s)
+{
+    struct tarn_status *refused =
+        tarn_status_new(TARN_INVALID_ARGUMENT, "%s", tarn_status_message(s));
+    tarn_status_free(s);
+    return refused;
 }

@@ -23,8 +23,8 @@ struct tarn_rest__endpoint {
 };
 /* Ends with one whose method is NULL. */
 extern const struct tarn_rest__endpoint tarn_rest__database_endpoints[],
-    tarn_rest__table_endpoints[], tarn_rest__snapshot_endpoints[], tarn_rest__consumer_endpoints[],
-    tarn_rest__absent_endpoints[];
+    tarn_rest__table_endpoints[], tarn_rest__snapshot_endpoints[], tarn_rest__tag_endpoints[],
+    tarn_rest__consumer_endpoints[], tarn_rest__absent_endpoints[];
 #define TARN_REST_END                                                                              \
     {                                                                                              \
         NULL, NULL, NULL                                                                           \
@@ -34,6 +34,9 @@ extern const struct tarn_rest__endpoint tarn_rest__database_endpoints[],
 /* Says what the error is about, unless that is said already. type: of the protocol, "TABLE". Consumes; OK stays OK. */
 struct tarn_status *tarn_rest__about(struct tarn_status *consumed, const char *type,
                                      struct tarn_slice name);
+
+/* The caller's fault, whatever it is elsewhere: 400. Consumes. */
+struct tarn_status *tarn_rest__refuse(struct tarn_status *consumed);
 
 /* --- body.c: what was sent ---
  * A member that isn't there and one that is null are the same. What is there and of another kind: INVALID_ARGUMENT. Text is lent

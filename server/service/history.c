@@ -61,19 +61,6 @@ struct tarn_status *tarn_service_latest_snapshot(struct tarn_op *op, struct tarn
     return sum_up(op, service, ref, totals);
 }
 
-/* A tag's file is its snapshot's, with members of its own. */
-static struct tarn_status *without_tag(struct tarn_op *op, struct tarn_slice *json)
-{
-    TARN_OWN(tarn_json_drop) struct tarn_json *object = NULL;
-    TARN_OWN(tarn_buf_drop) struct tarn_buf text = {0};
-    TARN_TRY(tarn_json_parse(*json, &object));
-    tarn_json_remove(object, "tagCreateTime");
-    tarn_json_remove(object, "tagTimeRetained");
-    tarn_json_print(object, 2, &text);
-    *json = tarn_arena_copy(op->arena, tarn_buf_slice(&text));
-    return TARN_OK;
-}
-
 static struct tarn_status *parse_version(struct tarn_op *op, struct tarn_table *table,
                                          struct tarn_slice text, struct tarn_version *out)
 {
@@ -108,7 +95,7 @@ struct tarn_status *tarn_service_find_snapshot(struct tarn_op *op, struct tarn_s
     if (!*found)
         return TARN_OK;
     *json = snapshot.json;
-    return parsed.tag.size > 0 ? without_tag(op, json) : TARN_OK;
+    return TARN_OK;
 }
 
 struct tarn_status *tarn_service_list_schemas(struct tarn_op *op, struct tarn_service *service,

@@ -94,3 +94,16 @@ struct tarn_status *tarn_service_roll_back(struct tarn_op *op, struct tarn_servi
     TARN_TRY(check_roll_back(request));
     return tarn_table_roll_back(op, table, request, out);
 }
+
+struct tarn_status *tarn_service_undo_compaction(struct tarn_op *op, struct tarn_service *service,
+                                                 struct tarn_table_ref ref, int64_t from,
+                                                 struct tarn_roll_back_result *out)
+{
+    TARN_OWN(tarn_table_drop_ref) struct tarn_table *table = NULL;
+    /* No more than who writes may do: it changes no row. */
+    TARN_TRY(tarn_service__table(op, service, ref, TARN_ACTION_WRITE, &table));
+    struct tarn_roll_back request = {.to = TARN_VERSION_ID(from - 1),
+                                     .only_from = from,
+                                     .only_compaction_by = tarn_slice_str(TARN_COMPACTION_USER)};
+    return tarn_table_roll_back(op, table, &request, out);
+}

@@ -35,6 +35,9 @@ struct tarn_roll_back {
     struct tarn_version to; /* by id, tag or time */
     int64_t only_from; /* only where this snapshot is the latest; TARN_SNAPSHOT_NONE: whatever is */
     bool dry_run;      /* says what would go */
+    /* Only where the latest snapshot is a compaction by this user, without a changelog, that nobody has passed: no tag, pin or consumer.
+     * Absent: whatever it is. COMMIT_CONFLICT. */
+    struct tarn_slice only_compaction_by;
 };
 struct tarn_roll_back_result {
     int64_t from, to;              /* ids of the latest snapshot before and after */

@@ -2,6 +2,7 @@
 
 #include "table/index.h"
 #include "table/internal.h"
+#include "table/watch.h"
 
 /*
  * Roll-back. It is made as every engine makes it, the hint first, then the newest snapshots one by one, so that at each moment the
@@ -86,6 +87,44 @@ static struct tarn_status *find_tags(struct job *j)
     return TARN_OK;
 }
 
+/* Does anybody read it, or go on from it? */
+static struct tarn_status *find_passed(struct job *j, const char **by)
+{
+    struct tarn_consumer *consumers;
+    size_t count;
+    int64_t kept;
+    *by = j->out->tag_count > 0 ? "a tag" : NULL;
+    TARN_TRY(tarn_table_consumers(j->op, j->table, &consumers, &count));
+    for (size_t i = 0; i < count; i++)
+        if (consumers[i].next_snapshot > j->out->from)
+            *by = "a consumer";
+    TARN_TRY(tarn_table_keep_from(j->op, j->table, &kept)); /* which one is pinned isn't said */
+    if (kept <= j->out->from)
+        *by = "a pin";
+    return TARN_OK;
+}
+
+static struct tarn_status *check_compaction(struct job *j)
+{
+    const struct tarn_snapshot *latest = &j->table->head->snapshot;
+    const char *why = NULL;
+    if (latest->kind != TARN_COMMIT_COMPACT)
+        why = "is none";
+    else if (!tarn_slice_equal(latest->commit_user, j->request->only_compaction_by))
+        why = "is another writer's";
+    else if (latest->changelog_list.data != NULL)
+        why = "wrote a changelog";
+    if (why == NULL) {
+        TARN_TRY(find_passed(j, &why));
+        why = why == NULL ? NULL : tarn_arena_printf(j->op->arena, "is held by %s", why);
+    }
+    return why == NULL ? TARN_OK
+                       : tarn_status_new(TARN_COMMIT_CONFLICT,
+                                         "snapshot %" PRId64
+                                         " of table %s is not undone as a compaction: it %s",
+                                         latest->id, tarn_table_name(j->table), why);
+}
+
 static struct tarn_status *settle_request(struct job *j)
 {
     struct tarn_table *table = j->table;
@@ -102,7 +141,8 @@ static struct tarn_status *settle_request(struct job *j)
                                "the latest snapshot of table %s is %" PRId64 ", not %" PRId64,
                                tarn_table_name(table), table->head->id, only);
     TARN_TRY(find_target(j));
-    return find_tags(j);
+    TARN_TRY(find_tags(j));
+    return j->request->only_compaction_by.data == NULL ? TARN_OK : check_compaction(j);
 }
 
 /* --- the deed --- */

@@ -36,10 +36,15 @@ struct tarn_status *tarn_table__read_tag(struct tarn_op *op, struct tarn_table *
         return not_found(table, name);
     *json = tarn_arena_copy(op->arena, tarn_buf_slice(&text));
     out->name = tarn_arena_copy(op->arena, name);
+    TARN_OWN(tarn_buf_drop) struct tarn_buf snapshot = {0};
     s = tarn_tag_decode(*json, op->arena, out);
-    return s == TARN_OK ? s
-                        : tarn_status_wrap(s, "table %s, tag %.*s", tarn_table_name(table),
-                                           TARN_SLICE_ARG(name));
+    if (s == TARN_OK)
+        s = tarn_tag_encode_snapshot(*json, &snapshot);
+    if (s != TARN_OK)
+        return tarn_status_wrap(s, "table %s, tag %.*s", tarn_table_name(table),
+                                TARN_SLICE_ARG(name));
+    out->snapshot.json = tarn_arena_copy(op->arena, tarn_buf_slice(&snapshot));
+    return TARN_OK;
 }
 
 /* --- create --- */

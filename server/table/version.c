@@ -108,7 +108,6 @@ static struct tarn_status *by_tag(struct tarn_op *op, struct tarn_table *table,
     struct tarn_tag tag;
     TARN_TRY(tarn_table__read_tag(op, table, name, &json, &tag));
     *out = tag.snapshot;
-    out->json = json;
     return TARN_OK;
 }
 

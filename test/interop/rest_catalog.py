@@ -213,6 +213,23 @@ def sent_again():
     equal(http("GET", path + "/snapshot")[1]["snapshot"]["snapshot"], snapshot(2), "the latest, as before")
 
 
+def back_and_tags():
+    create(java, "w.back", PARTITIONED)
+    for n in (1, 2, 3):
+        java.ask("write", "w.back", rows(n))
+    path = "/lab-1.x/databases/w/tables/back"
+    equal(http("POST", path + "/tags", {"tagName": "two", "snapshotId": 2, "timeRetained": "1 d"}), (200, ""), "a tag")
+    equal(http("GET", path + "/tags/two")[1]["tagTimeRetained"], "PT24H", "how long it is kept")
+    for word, peer in PEERS.items():
+        equal(sum(peer.rows("w.back", "scan.tag-name=two").values()), 2, f"rows that {word} reads at the tag")
+    java.ask("rollback", "w.back", 2)
+    for word, peer in PEERS.items():
+        equal(sum(peer.rows("w.back").values()), 2, f"rows that {word} reads after the roll-back")
+    python.ask("write", "w.back", rows(7, 8))
+    equal(sum(tarnd.scan("w.back").values()), 4, "rows that tarn reads after one more write")
+    equal(http("GET", path + "/snapshot")[1]["snapshot"]["snapshot"]["id"], 3, "its id")
+
+
 def snapshots_as_their_files():
     tarnd.tarn("db", "create", "s")
     tarnd.tarn("table", "create", "s.t", "--primary-key", "id", "--columns", "id BIGINT NOT NULL, v STRING")
@@ -238,6 +255,7 @@ lab.run("all write a table with a key", all_write, PARTITIONED, "w.keyed")
 lab.run("all write a table without one", all_write, {**PARTITIONED, "primaryKeys": [], "options": {"bucket": "-1"}}, "w.append")
 lab.run("a schema changes between two writes", drop_column_of_written)
 lab.run("a commit that is sent again", sent_again)
+lab.run("roll-back and tags", back_and_tags)
 lab.run("snapshots are their files", snapshots_as_their_files)
 tarnd.stop()
 sys.exit(lab.done())

@@ -400,3 +400,129 @@ TARN_TEST(alter, names_the_column_that_is_wrong)
         404, "\"resourceType\":\"TABLE\"");
     expect_false(fixture_has(&f.service, "db.db/orders/schema/schema-1"));
 }
+
+TARN_TEST(tags, are_made_listed_told_and_dropped)
+{
+    TARN_OWN(rest_fini) struct rest_fixture f;
+    setup(&f, t);
+    rest_expect(rest_ask(&f, "POST", TABLES "/orders/tags", "{\"tagName\":\"v1\"}"), 404,
+                "\"resourceType\":\"SNAPSHOT\"");
+    commit(&f, "f1", 1, 3);
+    commit(&f, "f2", 4, 4);
+    expect_str(rest_ask(&f, "POST", TABLES "/orders/tags",
+                        "{\"tagName\":\"v 1\",\"snapshotId\":1,\"timeRetained\":\"1d\"}"),
+               "200 ");
+    expect_str(rest_ask(&f, "POST", TABLES "/orders/tags",
+                        "{\"tagName\":\"v2\",\"snapshotId\":null,\"timeRetained\":null}"),
+               "200 ");
+    rest_expect(rest_ask(&f, "POST", TABLES "/orders/tags", "{\"tagName\":\"v2\"}"), 409,
+                "\"resourceType\":\"TAG\",\"resourceName\":\"v2\"");
+    rest_expect(
+        rest_ask(&f, "POST", TABLES "/orders/tags", "{\"tagName\":\"v3\",\"snapshotId\":9}"), 404,
+        "\"resourceType\":\"SNAPSHOT\"");
+    rest_expect(
+        rest_ask(&f, "POST", TABLES "/orders/tags", "{\"tagName\":\"v3\",\"timeRetained\":\"x\"}"),
+        400, "timeRetained");
+    rest_expect(rest_ask(&f, "POST", TABLES "/orders/tags", "{\"tagName\":\"a/b\"}"), 400, "name");
+    expect_true(fixture_has(&f.service, "db.db/orders/tag/tag-v 1"));
+    expect_str(rest_ask(&f, "GET", TABLES "/orders/tags", ""),
+               "200 {\"tags\":[\"v 1\",\"v2\"],\"nextPageToken\":null}");
+    expect_str(rest_ask(&f, "GET", TABLES "/orders/tags?maxResults=1", ""),
+               "200 {\"tags\":[\"v 1\"],\"nextPageToken\":\"v 1\"}");
+    expect_str(rest_ask(&f, "GET", TABLES "/orders/tags?tagNamePrefix=v2%25", ""),
+               "200 {\"tags\":[\"v2\"],\"nextPageToken\":null}");
+    const char *got = rest_ask(&f, "GET", TABLES "/orders/tags/v+1", "");
+    rest_expect(got, 200, "{\"tagName\":\"v 1\",\"snapshot\":{");
+    rest_expect(got, 200, "\"tagTimeRetained\":\"PT24H\"}");
+    expect_null(strstr(rest_ask(&f, "GET", TABLES "/orders/tags/v2", ""), "tagTimeRetained"));
+    expect_str(rest_ask(&f, "DELETE", TABLES "/orders/tags/v+1", ""), "200 ");
+    rest_expect(rest_ask(&f, "DELETE", TABLES "/orders/tags/v+1", ""), 404,
+                "\"resourceType\":\"TAG\",\"resourceName\":\"v 1\"");
+    rest_expect(rest_ask(&f, "GET", TABLES "/orders/tags/v+1", ""), 404,
+                "\"resourceType\":\"TAG\"");
+    rest_expect(rest_ask(&f, "GET", TABLES "/nope/tags", ""), 404, "\"resourceType\":\"TABLE\"");
+}
+
+static const char *roll_back(struct rest_fixture *f, const char *body)
+{
+    return rest_ask(f, "POST", TABLES "/orders/rollback", body);
+}
+
+TARN_TEST(roll_back, goes_to_a_snapshot_or_a_tag)
+{
+    TARN_OWN(rest_fini) struct rest_fixture f;
+    setup(&f, t);
+    for (int i = 1; i <= 4; i++)
+        commit(&f, tarn_arena_printf(t->arena, "f%d", i), i, i);
+    expect_str(rest_ask(&f, "POST", TABLES "/orders/tags", "{\"tagName\":\"v1\",\"snapshotId\":1}"),
+               "200 ");
+    rest_expect(
+        roll_back(&f, "{\"instant\":{\"type\":\"snapshot\",\"snapshotId\":1},\"fromSnapshot\":3}"),
+        500, "is 4, not 3");
+    rest_expect(roll_back(&f, "{\"instant\":{\"type\":\"snapshot\",\"snapshotId\":7}}"), 404,
+                "\"resourceType\":\"SNAPSHOT\",\"resourceName\":\"7\"");
+    rest_expect(roll_back(&f, "{\"instant\":{\"type\":\"tag\",\"tagName\":\"nope\"}}"), 404,
+                "\"resourceType\":\"TAG\",\"resourceName\":\"nope\"");
+    rest_expect(roll_back(&f, "{}"), 400, "instant");
+    rest_expect(roll_back(&f, "{\"instant\":{}}"), 400, "");
+    expect_str(
+        roll_back(&f,
+                  "{\"instant\":{\"type\":\"snapshot\",\"snapshotId\":3},\"fromSnapshot\":null}"),
+        "200 ");
+    expect_false(fixture_has(&f.service, "db.db/orders/snapshot/snapshot-4"));
+    expect_str(roll_back(&f, "{\"instant\":{\"type\":\"tag\",\"tagName\":\"v1\"}}"), "200 ");
+    expect_false(fixture_has(&f.service, "db.db/orders/snapshot/snapshot-2"));
+    expect_true(fixture_has(&f.service, "db.db/orders/snapshot/snapshot-1"));
+}
+
+/* The files f1 and f2 as one, by this user. */
+static void compact(struct rest_fixture *f, const char *user)
+{
+    struct tarn_slice packed[3] = {fixture_file(&f->service, "orders", "f1", 1, 1),
+                                   fixture_file(&f->service, "orders", "f2", 2, 2),
+                                   fixture_file(&f->service, "orders", "c", 1, 2)};
+    struct tarn_manifest_entry *entries;
+    expect_ok(tarn_service__unpack(f->service.t->op, packed, 3, &entries));
+    entries[0].kind = entries[1].kind = TARN_ENTRY_DELETE;
+    entries[2].file.level = 5;
+    struct tarn_commit c = {.user = S(user),
+                            .identifier = TARN_COMMIT_IDENTIFIER_BATCH,
+                            .watermark = TARN_SNAPSHOT_NONE,
+                            .base_snapshot_id = TARN_SNAPSHOT_NONE,
+                            .compact = {.entries = entries, .count = 3}};
+    TARN_OWN(tarn_table_drop_ref) struct tarn_table *table = NULL;
+    expect_ok(tarn_service__table(f->service.t->op, &f->service.service, fixture_ref("orders"),
+                                  TARN_ACTION_WRITE, &table));
+    struct tarn_commit_result result;
+    expect_ok(tarn_table_commit(f->service.t->op, table, &c, &result));
+    expect_int(result.compact_snapshot_id, 3);
+}
+
+#define UNDO "{\"instant\":{\"type\":\"snapshot\",\"snapshotId\":2},\"fromSnapshot\":3}"
+
+TARN_TEST(roll_back, undoes_only_a_compaction_of_the_daemon_that_nobody_has_passed)
+{
+    TARN_OWN(rest_fini) struct rest_fixture f;
+    setup(&f, t);
+    commit(&f, "f1", 1, 1);
+    commit(&f, "f2", 2, 2);
+    rest_expect(
+        roll_back(&f, "{\"instant\":{\"type\":\"snapshot\",\"snapshotId\":1},\"fromSnapshot\":2}"),
+        500, "is none");
+    compact(&f, "somebody");
+    rest_expect(roll_back(&f, UNDO), 500, "another writer's");
+    expect_str(roll_back(&f, "{\"instant\":{\"type\":\"snapshot\",\"snapshotId\":2}}"), "200 ");
+    compact(&f, TARN_COMPACTION_USER);
+    expect_str(rest_ask(&f, "POST", TABLES "/orders/tags", "{\"tagName\":\"v3\"}"), "200 ");
+    rest_expect(roll_back(&f, UNDO), 500, "held by a tag");
+    expect_str(rest_ask(&f, "DELETE", TABLES "/orders/tags/v3", ""), "200 ");
+    expect_str(rest_ask(&f, "POST", TABLES "/orders/consumers/reset",
+                        "{\"consumerId\":\"c\",\"nextSnapshotId\":4}"),
+               "200 ");
+    rest_expect(roll_back(&f, UNDO), 500, "held by a consumer");
+    expect_str(rest_ask(&f, "POST", TABLES "/orders/consumers/reset", "{\"consumerId\":\"c\"}"),
+               "200 ");
+    expect_str(roll_back(&f, UNDO), "200 ");
+    expect_false(fixture_has(&f.service, "db.db/orders/snapshot/snapshot-3"));
+    expect_true(fixture_has(&f.service, "db.db/orders/snapshot/snapshot-2"));
+}

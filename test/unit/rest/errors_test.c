@@ -50,8 +50,11 @@ TARN_TEST(errors, every_reason_has_a_code_that_clients_know)
         }
         if (!knows_get || !knows_post)
             expect_unreachable("%s is %d and %d", tarn_reason_name(reason), get, post);
-        bool exists = reason == TARN_DATABASE_EXISTS || reason == TARN_TABLE_EXISTS ||
-                      reason == TARN_COLUMN_EXISTS;
+        static const enum tarn_reason all[] = {TARN_DATABASE_EXISTS, TARN_TABLE_EXISTS,
+                                               TARN_COLUMN_EXISTS, TARN_TAG_EXISTS};
+        bool exists = false;
+        for (size_t i = 0; i < TARN_COUNT_OF(all); i++)
+            exists |= (int)all[i] == reason;
         expect_int(get == 409, exists);
         expect_int(post == 409, exists);
     }
