@@ -354,6 +354,15 @@ static struct tarn_topic *take_topic(struct tarn_watched *watched,
     return topic;
 }
 
+/* Does the topic's own care for what it gave out last hold for this one, too? Others may have rolled back since the position was held
+ * against the folder, and the topic begun anew before anybody was there to be told. */
+static bool is_on_topic(const struct tarn_topic *topic, const struct tarn_subscriber *sub)
+{
+    return sub->next_id <= topic->newest_id ||
+           (sub->next_id == topic->newest_id + 1 && sub->first_identity == 0 &&
+            sub->last.identity == topic->newest_identity);
+}
+
 struct tarn_status *tarn_service__subscriber_add(struct tarn_op *op, struct tarn_subscriptions *hub,
                                                  struct tarn_table *table,
                                                  const struct tarn_topic_spec *spec,
@@ -399,6 +408,7 @@ struct tarn_status *tarn_service__subscriber_add(struct tarn_op *op, struct tarn
         sub->next->link = &sub->next;
     topic->subscribers = sub;
     topic->subscriber_count++;
+    sub->verify = !is_on_topic(topic, sub);
     pthread_mutex_unlock(&watched->lock);
     *out = sub;
     return TARN_OK;

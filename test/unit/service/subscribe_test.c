@@ -508,6 +508,26 @@ TARN_TEST(subscribe, a_position_is_judged_by_the_folder_as_it_is_now)
                   "snapshot 3");
 }
 
+/* History seed 402472: what was told last is rolled back when its token was judged, and before the stream is there to be told. */
+TARN_TEST(subscribe, a_roll_back_before_the_stream_is_there_is_an_explicit_end)
+{
+    TARN_OWN(subs_fini) struct subs s;
+    subs_init(&s, t, 30000);
+    for (int i = 0; i < 3; i++)
+        commit_one(&s);
+    const struct tarn_topic_spec spec = {.how = TARN_CHANGES_AUTO, .where = "", .door = &door};
+    const struct tarn_position positions[] = {position_of(&s, 3, true), position_of(&s, 3, false)};
+    remove_snapshot(&s, 3);
+    for (int i = 0; i < 2; i++) {
+        struct stream *stream = stream_new();
+        expect_ok(tarn_service__subscriber_add(t->op, s.f.service.subscriptions, s.table, &spec,
+                                               &positions[i], stream, &stream->subscriber));
+        tarn_subscriber_start(stream->subscriber);
+        expect_status(end_of(stream), TARN_SNAPSHOT_ROLLED_BACK, "snapshot 3");
+        leave(stream);
+    }
+}
+
 /* What comes next was rolled back, and the table hasn't looked since: nothing is missing, the next one is waited for. */
 TARN_TEST(subscribe, goes_on_where_only_what_comes_next_was_rolled_back)
 {
