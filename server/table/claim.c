@@ -296,6 +296,7 @@ void tarn_table__start_put(struct tarn_group *group, const struct tarn_head *gro
     put->status = TARN_OK;
     group->put_done = false;
     group->table->put_begun_ms = tarn_clock_mono_ms();
+    tarn_table__late_note(group->table, put, false);
     tarn_exec_post(group->table->env->exec, run_put, group);
 }
 

@@ -194,6 +194,7 @@ TARN_MUST struct tarn_status *tarn_table__is_followed(struct tarn_op *op,
 TARN_MUST struct tarn_status *tarn_table__take_back(struct tarn_op *op, struct tarn_put *put);
 
 /* --- late.c --- */
+#define TARN_LATE_KEPT_MS INT64_C(900000) /* no call of a store lasts longer */
 /* A put of it may still be under way. Where it is found, it is no part of history: */
 enum tarn_lateness {
     TARN_LATE_ALWAYS,
@@ -202,8 +203,16 @@ enum tarn_lateness {
 };
 void tarn_table__late_keep(struct tarn_table *table, const struct tarn_put *put,
                            enum tarn_lateness lateness);
+/* The same of one that the state knows already. */
+void tarn_table__late_remember(struct tarn_table *table, const struct tarn_put *put,
+                               enum tarn_lateness lateness);
 /* The open one isn't any more. */
 void tarn_table__late_settle(struct tarn_table *table, bool landed);
+
+/* --- late_notes.c: in the state, for the next life; in the mailbox --- */
+/* Before a put starts; unknown: an answer to it was, so that the next one doesn't end it. What fails is logged. */
+void tarn_table__late_note(struct tarn_table *table, const struct tarn_put *put, bool unknown);
+void tarn_table__late_unnote(struct tarn_table *table, const struct tarn_put *put);
 
 /* --- publish.c --- */
 /* The snapshot was made: index, head and view follow. What fails here is caught up later, never told as a failed commit (I6). */

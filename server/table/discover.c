@@ -151,7 +151,7 @@ static struct tarn_status *is_there(struct tarn_op *op, struct tarn_table *table
 
 /* Ids have no gaps. What lies behind one is no history: a put that came late, above what others had rolled back, or under an
  * id that others had used and expired (README.md, I3). */
-static struct tarn_status *find_run(struct tarn_op *op, struct tarn_table *table, int64_t in,
+static struct tarn_status *walk_run(struct tarn_op *op, struct tarn_table *table, int64_t in,
                                     struct tarn_range *out)
 {
     TARN_OWN(ids_fini) struct ids ids = {0};
@@ -169,6 +169,20 @@ static struct tarn_status *find_run(struct tarn_op *op, struct tarn_table *table
     there = true;
     for (out->latest = in; there; out->latest += there)
         TARN_TRY(is_there(op, table, &ids, out->latest + 1, &there));
+    return TARN_OK;
+}
+
+/* *moved: others rolled back meanwhile, from the newest on: what lies below its earliest may be missing for that. */
+static struct tarn_status *find_run(struct tarn_op *op, struct tarn_table *table, int64_t in,
+                                    bool *moved, struct tarn_range *out)
+{
+    bool there = true;
+    TARN_TRY(walk_run(op, table, in, out));
+    if (out->latest != 0)
+        TARN_TRY(exists(op, table, snapshot_key(op, table, out->earliest), &there));
+    if (!there)
+        *out = (struct tarn_range){0, 0};
+    *moved = !there;
     return TARN_OK;
 }
 
@@ -206,7 +220,7 @@ static struct tarn_status *find_one(struct tarn_op *op, struct tarn_table *table
     return TARN_OK;
 }
 
-/* *named: a hint or what was known says that there are any. */
+/* *named: a hint, what was known or a list says that there are any. */
 static struct tarn_status *find_range(struct tarn_op *op, struct tarn_table *table, bool *named,
                                       struct tarn_range *out)
 {
@@ -231,7 +245,10 @@ static struct tarn_status *find_range(struct tarn_op *op, struct tarn_table *tab
         TARN_TRY(find_one(op, table, latest, known, &latest));
     if (latest == 0 && unread != TARN_OK) /* and a list alone is not to be trusted */
         return tarn_move(unread);
-    return find_run(op, table, latest, out);
+    bool moved;
+    TARN_TRY(find_run(op, table, latest, &moved, out));
+    *named = *named || moved;
+    return TARN_OK;
 }
 
 #define RANGE_TRIES 3

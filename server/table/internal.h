@@ -93,6 +93,7 @@ struct tarn_table {
     pthread_mutex_t pin_lock; /* pins in the state */
 
     struct tarn_late *late; /* changed by the mailbox, under the lock */
+    struct tarn_buf noted;  /* of the mailbox: the last put's note (late_notes.c) */
 
     struct tarn_head *head; /* of the mailbox */
     struct tarn_attempt attempt;
@@ -334,6 +335,8 @@ TARN_MUST struct tarn_status *tarn_table__is_late(struct tarn_op *op, struct tar
 /* In the mailbox: removes such. */
 TARN_MUST struct tarn_status *tarn_table__late_take_back(struct tarn_op *op,
                                                          struct tarn_table *table);
+/* At open: those of the life before. */
+TARN_MUST struct tarn_status *tarn_table__late_restore(struct tarn_table *table);
 void tarn_table__late_free(struct tarn_table *table);
 
 /* --- conflicts (conflict.c) --- */

@@ -3,11 +3,9 @@
 /*
  * Puts that may come late: of an attempt whose outcome isn't known, or wasn't for a moment. As long as slot N is filled they can't land.
  * Where others roll back below it they can: above a gap, upon what isn't its ground, or upon its ground without what it names. So the
- * table remembers it for a while: it is no snapshot to any reader here, and each look takes it back, unless another writer already
- * stands on it (I3).
+ * table remembers it for a while, over a restart, too (late_notes.c): it is no snapshot to any reader here, and each look takes it
+ * back, unless another writer already stands on it (I3).
  */
-
-#define LATE_KEPT_MS 900000 /* no call of a store lasts longer */
 
 struct tarn_late {
     struct tarn_late *next;
@@ -36,18 +34,26 @@ static struct tarn_put keep_put(struct tarn_arena *arena, const struct tarn_put 
     return kept;
 }
 
-void tarn_table__late_keep(struct tarn_table *table, const struct tarn_put *put,
-                           enum tarn_lateness lateness)
+void tarn_table__late_remember(struct tarn_table *table, const struct tarn_put *put,
+                               enum tarn_lateness lateness)
 {
     struct tarn_late *late = tarn_calloc(1, sizeof *late);
     late->arena = tarn_arena_new();
     late->put = keep_put(late->arena, put);
     late->lateness = lateness;
-    late->until_ms = lateness == TARN_LATE_OPEN ? INT64_MAX : tarn_clock_mono_ms() + LATE_KEPT_MS;
+    late->until_ms =
+        lateness == TARN_LATE_OPEN ? INT64_MAX : tarn_clock_mono_ms() + TARN_LATE_KEPT_MS;
     pthread_mutex_lock(&table->lock);
     late->next = table->late;
     table->late = late;
     pthread_mutex_unlock(&table->lock);
+}
+
+void tarn_table__late_keep(struct tarn_table *table, const struct tarn_put *put,
+                           enum tarn_lateness lateness)
+{
+    tarn_table__late_note(table, put, true);
+    tarn_table__late_remember(table, put, lateness);
 }
 
 void tarn_table__late_settle(struct tarn_table *table, bool landed)
@@ -56,13 +62,12 @@ void tarn_table__late_settle(struct tarn_table *table, bool landed)
     for (struct tarn_late *late = table->late; late != NULL; late = late->next)
         if (late->lateness == TARN_LATE_OPEN) {
             late->lateness = landed ? TARN_LATE_IF_UNDONE : TARN_LATE_ALWAYS;
-            late->until_ms = tarn_clock_mono_ms() + LATE_KEPT_MS;
+            late->until_ms = tarn_clock_mono_ms() + TARN_LATE_KEPT_MS;
         }
     pthread_mutex_unlock(&table->lock);
 }
 
-/* Was it undone by a roll-back? That leaves snapshots below, or takes away what it names; an expiry of its ground doesn't. */
-static struct tarn_status *is_undone(struct tarn_op *op, struct tarn_put *put, bool *out)
+static struct tarn_status *seems_undone(struct tarn_op *op, struct tarn_put *put, bool *out)
 {
     bool stands = true;
     int64_t below = 0, above;
@@ -74,6 +79,18 @@ static struct tarn_status *is_undone(struct tarn_op *op, struct tarn_put *put, b
     if (!stands)
         TARN_TRY(tarn_table__find_neighbours(op, put->table, put->id, &below, &above));
     *out = below != 0;
+    return TARN_OK;
+}
+
+#define LOOKS_AGREED 3
+
+/* Was it undone by a roll-back? That leaves snapshots below, or takes away what it names; an expiry of its ground doesn't. One answer
+ * "not there" isn't enough. */
+static struct tarn_status *is_undone(struct tarn_op *op, struct tarn_put *put, bool *out)
+{
+    *out = true;
+    for (int looks = 0; looks < LOOKS_AGREED && *out; looks++)
+        TARN_TRY(seems_undone(op, put, out));
     return TARN_OK;
 }
 
@@ -95,13 +112,18 @@ struct tarn_status *tarn_table__is_late(struct tarn_op *op, struct tarn_table *t
     bool followed = false;
     if (ask)
         TARN_TRY(is_undone(op, &put, out));
+    struct tarn_status *s = TARN_OK;
     if (*out) /* then it is history to others, and isn't taken back */
-        TARN_TRY(tarn_table__is_followed(op, &put, id + 1, &followed));
+        s = tarn_table__is_followed(op, &put, id + 1, &followed);
+    if (tarn_status_reason(s) == TARN_OBJECT_NOT_FOUND) { /* a stranger itself: nobody can tell */
+        tarn_status_drop(&s);
+        followed = true;
+    }
     *out = *out && !followed;
-    return TARN_OK;
+    return s;
 }
 
-static void forget(struct tarn_table *table, int64_t before_ms)
+static struct tarn_late *take_over(struct tarn_table *table, int64_t before_ms)
 {
     struct tarn_late *over = NULL;
     pthread_mutex_lock(&table->lock);
@@ -116,16 +138,22 @@ static void forget(struct tarn_table *table, int64_t before_ms)
         over = late;
     }
     pthread_mutex_unlock(&table->lock);
-    while (over != NULL) {
-        struct tarn_late *late = over;
-        over = late->next;
+    return over;
+}
+
+static void forget_over(struct tarn_table *table)
+{
+    for (struct tarn_late *late = take_over(table, tarn_clock_mono_ms()), *next; late != NULL;
+         late = next) {
+        next = late->next;
+        tarn_table__late_unnote(table, &late->put);
         late_free(late);
     }
 }
 
 struct tarn_status *tarn_table__late_take_back(struct tarn_op *op, struct tarn_table *table)
 {
-    forget(table, tarn_clock_mono_ms());
+    forget_over(table);
     /* Only the mailbox, where this is, takes any out of the list. */
     for (struct tarn_late *late = table->late; late != NULL; late = late->next) {
         bool is_late;
@@ -140,5 +168,9 @@ struct tarn_status *tarn_table__late_take_back(struct tarn_op *op, struct tarn_t
 
 void tarn_table__late_free(struct tarn_table *table)
 {
-    forget(table, INT64_MAX);
+    for (struct tarn_late *late = table->late, *next; late != NULL; late = next) {
+        next = late->next;
+        late_free(late);
+    }
+    tarn_buf_drop(&table->noted);
 }

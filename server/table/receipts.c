@@ -17,6 +17,7 @@
  *   'f' | identity -> number, time, reason, message refused
  *   'q' | slot -> number, key of its refusal        the refusals as a ring, to forget the oldest by; 'n' -> next number
  *   'z' -> snapshot id                              the horizon: from here on every identity is known
+ *   'w' -> late_notes.c
  *   'a' -> snapshot id, hash of its JSON            while the index is built anew: the last one that history before and after have
  */
 

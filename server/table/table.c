@@ -28,6 +28,7 @@ struct tarn_status *tarn_table_open(struct tarn_op *op, const struct tarn_table_
     table->queue_last = &table->queue_first;
     table->put_begun_ms = INT64_MIN / 2;
     table->mailbox = tarn_mailbox_new(env->exec, name);
+    TARN_TRY(tarn_table__late_restore(table));
     TARN_TRY(
         tarn_table__refresh(op, table)); /* nobody else has it yet: as good as in its mailbox */
     table->opened_id = table->head->id;

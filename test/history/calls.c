@@ -263,6 +263,7 @@ static void check_told_landed(struct request *r, int part, int64_t id, int begin
                ", which was rolled back before",
                r->number, id);
     snap->told = true;
+    truth_seen(snap);
 }
 
 static bool is_final_refusal(enum tarn_reason reason)

@@ -144,7 +144,7 @@ static void encode(const struct snap *latest, int64_t id, const struct tarn_mani
 static void wait_for_ground(void)
 {
     for (int i = 0; world->floating_count > 0; i++) {
-        if (i > 6000)
+        if (i > 60000)
             broken("a snapshot that stands on nothing stays in the folder");
         sim_sleep_ms(50);
     }

@@ -70,7 +70,8 @@ struct snap { /* one snapshot that was in the folder, from its creation to its r
     struct snap *parent; /* NULL: the first */
     struct files added, removed, changes /* changelog */, live;
     bool told; /* somebody was told that it landed */
-    bool seen; /* the daemon surely knows of it: it planned or committed on it, or behind it */
+    bool
+        seen; /* the daemon surely knows of it: it told of it, planned it or committed on it, or behind it */
 };
 
 /* --- requests and what was told --- */
@@ -220,7 +221,7 @@ void read_delta(const struct tarn_snapshot *s, struct files *added, struct files
 void read_live(const struct tarn_snapshot *s, bool with_delta, struct files *live);
 enum removal *removal_by_me(void); /* what a removal by this thread means */
 bool may_rewrite(
-    void); /* no put is under way that nobody could take back any more, as a dead life's */
+    void); /* no put is under way that nobody could take back any more, as a dead life's whose notes may be lost */
 
 /* life.c */
 struct tarn_store *life_store_new(struct life *life, struct tarn_store *below);

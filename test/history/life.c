@@ -73,9 +73,12 @@ static bool arrives_late(void)
     return arrives;
 }
 
-/* Not while a claim is under way that was begun before the past was rewritten: only whoever began it can take it back. */
+/* Not while a claim is under way that was begun before the past was rewritten, where the state may be lost: only that tells the next life of
+ * it. */
 bool life_may_die(const struct life *life)
 {
+    if (!world->plan.lose_state)
+        return true;
     if (!world->plan.kills && world->last_rewrite_ms >= 0 &&
         tarn_store_faulty_late_count(world->faulty) > 0)
         return false;
@@ -195,7 +198,7 @@ static struct tarn_status *put_snapshot(struct life_store *s, struct tarn_op *op
         return tarn_store_remove(world->memory, op, key);
     }
     /* One that was held up doesn't come a second time, minutes later: who dies meanwhile can't take that back. */
-    bool was_held_up = world->plan.kills && world->last_rewrite_ms >= 0 &&
+    bool was_held_up = world->plan.kills && world->plan.lose_state && world->last_rewrite_ms >= 0 &&
                        s->life->put_begun_ms <= world->last_rewrite_ms + HISTORY_CLAIM_AGE_MS + 200;
     struct tarn_status *status =
         tarn_store_put_if_absent(was_held_up ? world->truth : s->below, op, key, body, created);

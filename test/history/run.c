@@ -199,8 +199,8 @@ void draw_faults(void)
 static const char *left_folder(char *folder, size_t size)
 {
     snprintf(folder, size, "%s", world->left);
-    if (!world->plan.lose_state || sim_chance(SIM_WORK, 500))
-        return folder;
+    if (!world->plan.lose_state || world->floating_count > 0 || sim_chance(SIM_WORK, 500))
+        return folder; /* what the next life must know isn't lost (docs/faults.md) */
     size_t unsynced = state_sim_unsynced(world->left);
     world->receipts_may_be_lost = true;
     snprintf(folder, size, "%s-%s", world->left, sim_chance(SIM_WORK, 500) ? "lost" : "old");

@@ -405,8 +405,10 @@ void truth_seen(struct snap *snap)
 
 bool may_rewrite(void)
 {
-    return world->ghosts == 0 && world->floating_count == 0 &&
-           (!world->plan.kills || tarn_store_faulty_late_count(world->faulty) == 0);
+    return world->floating_count == 0 &&
+           (!world->plan.lose_state ||
+            (world->ghosts == 0 &&
+             (!world->plan.kills || tarn_store_faulty_late_count(world->faulty) == 0)));
 }
 
 /* --- one more snapshot --- */
@@ -769,8 +771,7 @@ static void created(int64_t id, struct tarn_slice body)
     }
     if (!snap->foreign) {
         check_ours(snap);
-        truth_seen(snap->parent);
-        snap->seen = true;
+        truth_seen(snap->parent); /* itself when it is told: who put it may be dead by now */
     }
     check_delta(snap);
     add_landings(snap);

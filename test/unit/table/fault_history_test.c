@@ -8,6 +8,7 @@
 
 #include "commits.h"
 #include "fault_others.h"
+#include "table/internal.h"
 #include "table/watch.h"
 
 #define NONE TARN_SNAPSHOT_NONE
@@ -426,6 +427,28 @@ static void lose_the_put_of_3(struct fixture *f, struct crowd *c, bool arrives)
     expect_int(folder_has(f, "snapshot/snapshot-3"), arrives);
 }
 
+static void back_to_1(void *arg)
+{
+    others_roll_back(arg, 1);
+}
+
+/* Seed 412914: what is missing below a snapshot was rolled back with it, and hasn't expired: no receipt is forgotten for that. */
+TARN_TEST(one_history, is_not_cut_where_it_is_rolled_back_while_it_is_walked)
+{
+    TARN_OWN(fixture_fini) struct fixture f;
+    fixture_init(&f, t);
+    for (int i = 1; i < 7; i++)
+        fixture_land(&f, i, tarn_arena_printf(t->arena, "f%d", i));
+    struct moment m = {.call = "list", .key_part = "snapshot", .act = back_to_1, .arg = &f};
+    others_append(&f, "x"); /* so that it looks */
+    moment_init(&f, &m);
+    expect_str(fixture_files(&f, NONE, NULL), "f1");
+    expect_int(m.happened, 1);
+    struct tarn_commit_fate fate = fixture_fate(&f, 99);
+    expect_int(fate.state, TARN_COMMIT_NOT_COMMITTED);
+    expect_int(fixture_fate(&f, 1).state, TARN_COMMIT_LANDED);
+}
+
 /* Seed 97: it had landed and has expired; the same bytes again would be a stranger below the history. */
 TARN_TEST(used_id, of_an_attempt_that_landed_is_not_put_again)
 {
@@ -556,6 +579,76 @@ TARN_TEST(used_id, taken_by_a_put_that_comes_late_is_given_back)
 {
     for (int i = 0; i < 8; i++)
         late_put(t, i & 1, i & 2, i & 4);
+}
+
+/* Seeds 401135, 403288: the process ends meanwhile, and the next one finds it there, or sees it come. Below it is a gap, and what it names
+ * may have gone with that. */
+static void late_put_of_a_life_before(struct tarn_test *t, bool settled, bool there, bool whole)
+{
+    TARN_OWN(fixture_fini) struct fixture f = {.t = t};
+    struct crowd c = {.f = &f};
+    lose_the_put_of_3(&f, &c, true);
+    struct tarn_slice late = folder_get(&f, "snapshot/snapshot-3");
+    struct tarn_snapshot snapshot;
+    expect_ok(tarn_snapshot_decode(late, t->arena, &snapshot));
+    const char *list =
+        tarn_arena_printf(t->arena, "manifest/%.*s", TARN_SLICE_ARG(snapshot.base_list));
+    struct tarn_slice base = folder_get(&f, list);
+    others_roll_back(&f, 1);
+    if (settled)
+        expect_true(fixture_fate(&f, 3).state != TARN_COMMIT_LANDED);
+    if (whole)
+        folder_put(&f, list, base);
+    if (there)
+        folder_put(&f, "snapshot/snapshot-3", late);
+    fixture_restart(&f, false);
+    expect_str(fixture_files(&f, NONE, NULL), "a");
+    if (!there)
+        folder_put(&f, "snapshot/snapshot-3", late);
+    expect_int(fixture_land(&f, 4, "e"), 2);
+    expect_int(fixture_land(&f, 5, "g"), 3);
+    expect_str(fixture_files(&f, NONE, NULL), "a e g");
+    folder_check(&f);
+}
+
+TARN_TEST(used_id, taken_by_a_put_of_the_life_before_is_given_back)
+{
+    for (int i = 0; i < 8; i++)
+        late_put_of_a_life_before(t, i & 1, i & 2, i & 4);
+}
+
+/* What is noted of puts doesn't grow, and a put that landed at once is none that may come late. */
+TARN_TEST(used_id, notes_are_of_the_last_put_and_of_unknown_ones)
+{
+    TARN_OWN(fixture_fini) struct fixture f = {.t = t};
+    struct crowd c = {.f = &f};
+    lose_the_put_of_3(&f, &c, true);
+    expect_int(fixture_fate(&f, 3).state, TARN_COMMIT_LANDED);
+    for (int i = 4; i < 20; i++)
+        fixture_land(&f, i, tarn_arena_printf(t->arena, "f%d", i));
+    TARN_OWN(tarn_buf_drop) struct tarn_buf prefix = {0};
+    tarn_table__tagged_key(tarn_table_uuid(f.table), 'w', &prefix);
+    for (int lives = 0; lives < 2; lives++) {
+        TARN_OWN(tarn_state_iterator_drop)
+        struct tarn_state_iterator *it =
+            tarn_state_iterator_new(f.state, TARN_FAMILY_RECEIPTS, tarn_buf_slice(&prefix));
+        struct tarn_slice key, value;
+        int count = 0;
+        while (tarn_state_iterator_next(it, &key, &value))
+            count++;
+        expect_ok(tarn_state_iterator_error(it));
+        expect_int(count, lives == 0 ? 2 : 1); /* the one of 3, and the last, which is over */
+        tarn_state_iterator_drop(&it);
+        fixture_restart(&f, false);
+    }
+    tarn_clock_fake(tarn_clock_wall_ms() + HOUR_MS); /* no call lasts so long */
+    fixture_restart(&f, false);
+    TARN_OWN(tarn_state_iterator_drop)
+    struct tarn_state_iterator *it =
+        tarn_state_iterator_new(f.state, TARN_FAMILY_RECEIPTS, tarn_buf_slice(&prefix));
+    struct tarn_slice key, value;
+    expect_false(tarn_state_iterator_next(it, &key, &value));
+    tarn_clock_fake(-1);
 }
 
 /* ... and not where its ground has expired: it is the only one that is left. */
