@@ -54,14 +54,20 @@ static void finish_part(struct request *r, int part, struct tarn_commit_part *ou
         changes[i] = file_entry(r->changes[part].list[i], TARN_ENTRY_ADD);
     out->changelog = changes;
     out->changelog_count = r->changes[part].count;
+    const struct index_file *index = r->index[part];
+    struct tarn_index_file *indexes = tarn_arena_calloc(world->op->arena, 2, sizeof *indexes);
+    if (index != NULL && r->names_index[part])
+        indexes[out->index_count++] = index_entry(index->made_from, TARN_ENTRY_DELETE);
+    if (index != NULL)
+        indexes[out->index_count++] = index_entry(index, TARN_ENTRY_ADD);
+    out->index = indexes;
 }
 
 /* One for each new file. An overwrite brings none: streams don't read it. */
 static void add_changes(struct request *r)
 {
     for (int part = 0; part < 2; part++)
-        for (size_t i = 0; r->commit.overwrite == TARN_OVERWRITE_NONE && i < r->adds[part].count;
-             i++)
+        for (size_t i = 0; !(part == 0 && is_overwrite(r)) && i < r->adds[part].count; i++)
             if (part == 0 || sim_chance(SIM_WORK, 500))
                 files_add(&r->changes[part], changelog_file_new(r, part, r->adds[part].list[i]));
 }
@@ -103,6 +109,41 @@ static bool look_at_bucket(struct life *life, int partition, int bucket, struct 
             files_add(out, file);
     }
     return true;
+}
+
+/* The newest snapshot as this client sees it, *base NULL: none; false: it couldn't look. */
+static bool look_at_newest(struct life *life, struct snap **base)
+{
+    TARN_OWN(tarn_op_fini) struct tarn_op op;
+    tarn_op_init(&op);
+    struct tarn_plan_request request = {.version = TARN_VERSION_LATEST, .no_splits = true};
+    struct tarn_plan plan;
+    struct tarn_status *s = tarn_table_plan(&op, life->table, &request, &plan);
+    bool seen = s == TARN_OK;
+    *base =
+        seen && plan.has_snapshot ? truth_find(plan.snapshot.id, plan.snapshot.delta_list) : NULL;
+    tarn_status_free(s);
+    return seen;
+}
+
+/* One part brings an index file of a bucket that it writes to, made from the one that is there. It says so by that one's name, by the
+ * snapshot that it saw, or where it saw none, not at all. */
+static void add_index(struct life *life, struct request *r)
+{
+    struct snap *base;
+    int part = r->adds[1].count > 0 && sim_chance(SIM_WORK, 500);
+    if (r->adds[part].count == 0 || sim_chance(SIM_WORK, 600) || !look_at_newest(life, &base))
+        return;
+    const struct file *of =
+        r->adds[part].list[sim_between(SIM_WORK, 0, (int64_t)r->adds[part].count - 1)];
+    struct index_file *index = index_file_new(r, part, of, base);
+    r->index[part] = index;
+    r->names_index[part] = index->made_from != NULL && sim_chance(SIM_WORK, 500);
+    if (r->names_index[part] || (index->made_from == NULL && sim_chance(SIM_WORK, 500)))
+        return;
+    r->commit.base_snapshot_id = base == NULL ? 0 : base->id;
+    if (base != NULL)
+        r->commit.base_snapshot_proof = tarn_snapshot_proof(&base->s);
 }
 
 /* A later one of its stream has landed, and the daemon may have lost what tells of it: it couldn't refuse this one. */
@@ -200,6 +241,8 @@ static struct request *make_request(struct life *life, int client)
     }
     int number = streaming ? client % world->plan.users : client;
     snprintf(user, sizeof user, "%s%d", streaming ? "stream-" : "batch-", number);
+    if (world->plan.index_type != NULL)
+        add_index(life, r);
     finish_request(r, user,
                    streaming ? draw_identifier(user, number) : TARN_COMMIT_IDENTIFIER_BATCH);
     return r;
@@ -268,7 +311,8 @@ static void check_told_landed(struct request *r, int part, int64_t id, int begin
 
 static bool is_final_refusal(enum tarn_reason reason)
 {
-    return reason == TARN_COMMIT_CONFLICT || reason == TARN_COMMIT_IDENTIFIER_STALE;
+    return reason == TARN_COMMIT_CONFLICT || reason == TARN_INDEX_STALE ||
+           reason == TARN_COMMIT_IDENTIFIER_STALE;
 }
 
 /* Might some call of the request still land, or have landed? */

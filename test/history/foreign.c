@@ -101,6 +101,32 @@ static size_t make_entries(const struct snap *latest, struct tarn_manifest_entry
     return n;
 }
 
+/* The last one's index manifest, or one in which the first new file's bucket has another index file. */
+static struct tarn_slice make_index_manifest(const struct snap *latest,
+                                             const struct tarn_manifest_entry *added)
+{
+    const struct file *of = file_find(added->file.name);
+    if (world->plan.index_type == NULL || sim_chance(SIM_WORK, 600))
+        return latest == NULL ? tarn_slice_str(NULL) : latest->s.index_manifest;
+    struct indexes next = {0};
+    struct tarn_index_file files[HISTORY_PARTITIONS_MAX * HISTORY_BUCKETS];
+    size_t count = 0;
+    if (latest != NULL)
+        next = latest->indexes;
+    next.of[of->partition][of->bucket] = index_file_new(NULL, 0, of, latest);
+    for (int p = 0; p < HISTORY_PARTITIONS_MAX; p++)
+        for (int b = 0; b < HISTORY_BUCKETS; b++)
+            if (next.of[p][b] != NULL)
+                files[count++] = index_entry(next.of[p][b], TARN_ENTRY_ADD);
+    const uint8_t sync[16] = {1};
+    struct tarn_slice name = name_of("index-manifest");
+    TARN_OWN(tarn_buf_drop) struct tarn_buf bytes = {0};
+    must(tarn_index_manifest_encode(files, count, tarn_slice_str("zstd"), 1, sync, &bytes));
+    put(tarn_arena_printf(world->op->arena, "manifest/%.*s", TARN_SLICE_ARG(name)),
+        tarn_buf_slice(&bytes));
+    return name;
+}
+
 static void encode(const struct snap *latest, int64_t id, const struct tarn_manifest_entry *entries,
                    size_t count, struct tarn_buf *json)
 {
@@ -134,7 +160,8 @@ static void encode(const struct snap *latest, int64_t id, const struct tarn_mani
         .watermark = latest == NULL ? TARN_SNAPSHOT_NONE : latest->s.watermark,
         .next_row_id = TARN_SNAPSHOT_NONE,
         .changelog_record_count = TARN_SNAPSHOT_NONE,
-        .changelog_list_size = TARN_SNAPSHOT_NONE};
+        .changelog_list_size = TARN_SNAPSHOT_NONE,
+        .index_manifest = make_index_manifest(latest, &entries[count - 1])};
     s.base_list = put_list(base, base_count, &s.base_list_size);
     s.delta_list = put_list(&delta, 1, &s.delta_list_size);
     tarn_snapshot_encode(&s, json);
@@ -187,6 +214,8 @@ static void add_names(const struct snap *snap, struct tarn_map *names)
         tarn_map_set(names, manifests[i].name, names);
     tarn_map_set(names, snap->s.base_list, names);
     tarn_map_set(names, snap->s.delta_list, names);
+    if (snap->s.index_manifest.size > 0)
+        tarn_map_set(names, snap->s.index_manifest, names);
     if (snap->s.changelog_list.size == 0)
         return;
     read_list(snap->s.changelog_list, &manifests, &count);

@@ -41,6 +41,20 @@ struct file { /* a data file; nobody reads what is in it */
     int64_t low, high, first_sequence;
 };
 
+#define HISTORY_PARTITIONS_MAX 3
+#define HISTORY_BUCKETS 2
+struct
+    index_file { /* the one of its bucket: a new one replaces it, and must have been made from it */
+    char name[24];
+    struct request *request; /* who adds it; NULL: a foreign one */
+    int part, partition, bucket;
+    const struct index_file *made_from; /* NULL: from none */
+    struct tarn_slice data_file;        /* with a deletion vector in it */
+};
+struct indexes {
+    const struct index_file *of[HISTORY_PARTITIONS_MAX][HISTORY_BUCKETS];
+};
+
 struct files { /* in order of number */
     struct file **list;
     size_t count, capacity;
@@ -69,7 +83,8 @@ struct snap { /* one snapshot that was in the folder, from its creation to its r
     struct tarn_snapshot s;
     struct snap *parent; /* NULL: the first */
     struct files added, removed, changes /* changelog */, live;
-    bool told; /* somebody was told that it landed */
+    struct indexes indexes; /* live */
+    bool told;              /* somebody was told that it landed */
     bool
         seen; /* the daemon surely knows of it: it told of it, planned it or committed on it, or behind it */
 };
@@ -99,7 +114,9 @@ struct
     uint64_t content;
     struct tarn_commit commit;
     struct files adds[2], removes[2], changes[2];
-    int partition; /* that it overwrites, where it names one */
+    struct index_file *index[2]; /* that a part brings; NULL: none */
+    bool names_index[2]; /* the part deletes what it replaces by name; else its base says it */
+    int partition;       /* that it overwrites, where it names one */
     bool has_part[2];
     struct snap *landings[2][LANDINGS_MAX];
     int landing_count[2];
@@ -148,8 +165,9 @@ struct plan { /* what a run is made of; drawn from the seed */
     bool remote;
     bool faults, kills, foreign, rewrites /* roll-back, expiry */, pauses, lose_state, lies;
     bool overwrites;
-    int partitions; /* 1: the table has none */
-    bool changelog; /* requests bring changelog files, too */
+    int partitions;         /* 1: the table has none */
+    bool changelog;         /* requests bring changelog files, too */
+    const char *index_type; /* of index files that requests bring; NULL: none */
     int64_t foreign_check_ms;
     int latency_ms;
     const char *group_commit; /* the table's option */
@@ -171,7 +189,8 @@ struct world {
     int ghosts;        /* calls of dead lives that may still arrive */
     struct file **files;
     size_t file_count, file_capacity;
-    struct tarn_map *file_by_name, *manifests;
+    struct tarn_map *file_by_name, *index_by_name, *manifests;
+    int index_count;
     struct request **requests;
     size_t request_count, request_capacity;
     struct life *life; /* the present one; NULL: down */
@@ -216,6 +235,11 @@ struct file *file_new(struct request *request, int part, int partition, int buck
 struct file *changelog_file_new(struct request *request, int part, const struct file *of);
 bool overwrites(const struct request *r, const struct file *file); /* would it take it away? */
 struct file *file_find(struct tarn_slice name);
+struct index_file *index_file_new(struct request *request, int part, const struct file *of,
+                                  const struct snap *base);
+struct tarn_index_file index_entry(const struct index_file *index, enum tarn_entry_kind kind);
+/* Is its append part an OVERWRITE, to those who read streams? */
+bool is_overwrite(const struct request *r);
 struct tarn_manifest_entry file_entry(const struct file *file, enum tarn_entry_kind kind);
 void read_delta(const struct tarn_snapshot *s, struct files *added, struct files *removed);
 void read_live(const struct tarn_snapshot *s, bool with_delta, struct files *live);

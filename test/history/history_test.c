@@ -24,7 +24,8 @@ struct outcome {
     uint64_t hash;
     int64_t snapshots, requests;
     int64_t answers[4], fates[6];
-    int64_t lives, floating, events, overwrites[4] /* by tarn_overwrite */, drops, changelogs;
+    int64_t lives, floating, events, overwrites[4] /* by tarn_overwrite */, drops, changelogs,
+        indexes;
 };
 
 static uint64_t number_of(const char *variable, uint64_t otherwise)
@@ -56,6 +57,10 @@ static void play(uint64_t seed, enum mutation mutation, const char *scratch, str
         out->floating += world->snaps[i]->floating;
     for (size_t i = 0; i < world->snap_count; i++)
         out->changelogs += world->snaps[i]->changes.count > 0;
+    for (size_t i = 0; i < world->request_count; i++)
+        for (int part = 0; part < 2; part++)
+            out->indexes += world->requests[i]->index[part] != NULL &&
+                            world->requests[i]->landing_count[part] > 0;
     for (size_t i = 0; i < world->request_count; i++) {
         const struct request *r = world->requests[i];
         out->overwrites[r->commit.overwrite] += r->landing_count[0] > 0;
@@ -99,6 +104,7 @@ static void count(struct tally *tally, uint64_t seed, int status, const struct o
         tally->sum.floating += one->floating;
         tally->sum.drops += one->drops;
         tally->sum.changelogs += one->changelogs;
+        tally->sum.indexes += one->indexes;
         for (int i = 0; i < 4; i++)
             tally->sum.overwrites[i] += one->overwrites[i];
         for (int i = 0; i < 4; i++)
@@ -159,16 +165,17 @@ TARN_TEST(history, seeds)
     printf("%" PRIu64 " seeds from %" PRIu64 ": %" PRIu64 " broke; %" PRId64 " lives, %" PRId64
            " requests, %" PRId64 " snapshots (%" PRId64 " taken back)\n"
            "  overwrites: table %" PRId64 ", partition %" PRId64 " (dropped %" PRId64
-           "), dynamic %" PRId64 "; with changelog: %" PRId64 " snapshots\n"
+           "), dynamic %" PRId64 "; with changelog: %" PRId64 " snapshots; index files: %" PRId64
+           "\n"
            "  streams: %" PRId64 " snapshots told\n  told: landed %" PRId64 ", refused %" PRId64
            ", unknown %" PRId64 "\n"
            "  asked: landed %" PRId64 ", refused %" PRId64 ", open %" PRId64
            ", rolled back %" PRId64 ", not known %" PRId64 ", not committed %" PRId64 "\n",
            n, first, tally.failed, sum->lives, sum->requests, sum->snapshots, sum->floating,
            sum->overwrites[TARN_OVERWRITE_TABLE], sum->overwrites[TARN_OVERWRITE_PARTITIONS],
-           sum->drops, sum->overwrites[TARN_OVERWRITE_DYNAMIC], sum->changelogs, sum->events,
-           sum->answers[1], sum->answers[2], sum->answers[3], sum->fates[0], sum->fates[1],
-           sum->fates[2], sum->fates[3], sum->fates[4], sum->fates[5]);
+           sum->drops, sum->overwrites[TARN_OVERWRITE_DYNAMIC], sum->changelogs, sum->indexes,
+           sum->events, sum->answers[1], sum->answers[2], sum->answers[3], sum->fates[0],
+           sum->fates[1], sum->fates[2], sum->fates[3], sum->fates[4], sum->fates[5]);
     expect_uint(tally.failed, 0);
 }
 

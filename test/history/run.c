@@ -94,19 +94,23 @@ static void draw_plan(struct plan *p, uint64_t seed, enum mutation mutation)
     p->lies = p->faults && seed % 4 == 3;
     p->partitions = sim_chance(SIM_WORK, 500) ? 3 : 1;
     p->changelog = sim_chance(SIM_WORK, 400);
+    if (sim_chance(SIM_WORK, 400))
+        p->index_type = sim_chance(SIM_WORK, 500) ? TARN_INDEX_HASH : TARN_INDEX_DELETION_VECTORS;
 }
 
 static void note_plan(const struct plan *p)
 {
-    note("seed %" PRIu64
-         ": %d clients x %d, %d users, %d watchers%s%s%s%s%s%s%s%s%s%s%s, foreign_check %" PRId64
-         " ms, group-commit %s, latency %d",
-         p->seed, p->clients, p->operations, p->users, p->watchers, p->remote ? ", remote" : "",
-         p->faults ? ", faults" : "", p->lies ? ", lies" : "", p->kills ? ", kills" : "",
-         p->foreign ? ", foreign" : "", p->rewrites ? ", rewrites" : "",
-         p->pauses ? ", pauses" : "", p->lose_state ? ", lost state" : "",
-         p->overwrites ? ", overwrites" : "", p->partitions > 1 ? ", partitions" : "",
-         p->changelog ? ", changelog" : "", p->foreign_check_ms, p->group_commit, p->latency_ms);
+    note(
+        "seed %" PRIu64
+        ": %d clients x %d, %d users, %d watchers%s%s%s%s%s%s%s%s%s%s%s%s%s, foreign_check %" PRId64
+        " ms, group-commit %s, latency %d",
+        p->seed, p->clients, p->operations, p->users, p->watchers, p->remote ? ", remote" : "",
+        p->faults ? ", faults" : "", p->lies ? ", lies" : "", p->kills ? ", kills" : "",
+        p->foreign ? ", foreign" : "", p->rewrites ? ", rewrites" : "", p->pauses ? ", pauses" : "",
+        p->lose_state ? ", lost state" : "", p->overwrites ? ", overwrites" : "",
+        p->partitions > 1 ? ", partitions" : "", p->changelog ? ", changelog" : "",
+        p->index_type != NULL ? ", index files " : "", p->index_type != NULL ? p->index_type : "",
+        p->foreign_check_ms, p->group_commit, p->latency_ms);
 }
 
 /* --- the threads --- */
@@ -309,6 +313,7 @@ void run_seed(uint64_t seed, enum mutation mutation, const char *scratch, uint64
     tarn_log_set_level(getenv("TARN_HISTORY_VERBOSE") != NULL ? TARN_DEBUG : TARN_ERROR + 1);
     world = tarn_calloc(1, sizeof *world);
     world->file_by_name = tarn_map_new();
+    world->index_by_name = tarn_map_new();
     world->manifests = tarn_map_new();
     world->last_rewrite_ms = -1;
     world->hash = hash;

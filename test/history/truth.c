@@ -120,6 +120,34 @@ struct file *changelog_file_new(struct request *request, int part, const struct 
     return file;
 }
 
+struct index_file *index_file_new(struct request *request, int part, const struct file *of,
+                                  const struct snap *base)
+{
+    struct index_file *index = tarn_calloc(1, sizeof *index);
+    index->request = request;
+    index->part = part;
+    index->partition = of->partition;
+    index->bucket = of->bucket;
+    index->made_from = base == NULL ? NULL : base->indexes.of[of->partition][of->bucket];
+    index->data_file = tarn_slice_str(of->name);
+    snprintf(index->name, sizeof index->name, "i%d", world->index_count++);
+    tarn_map_set(world->index_by_name, tarn_slice_str(index->name), index);
+    return index;
+}
+
+bool is_overwrite(const struct request *r)
+{
+    return r->commit.kind == TARN_COMMIT_OVERWRITE ||
+           (r->index[0] != NULL &&
+            strcmp(world->plan.index_type, TARN_INDEX_DELETION_VECTORS) == 0);
+}
+
+static bool overwrites_partition(const struct request *r, int partition)
+{
+    const struct file any = {.partition = partition};
+    return overwrites(r, &any);
+}
+
 bool overwrites(const struct request *r, const struct file *file)
 {
     switch (r->commit.overwrite) {
@@ -188,6 +216,24 @@ struct tarn_manifest_entry file_entry(const struct file *file, enum tarn_entry_k
                                      .first_row_id = TARN_FILE_NONE};
     e.file.key_stats = (struct tarn_stats){e.file.min_key, e.file.max_key, no_nulls, 1};
     return e;
+}
+
+struct tarn_index_file index_entry(const struct index_file *index, enum tarn_entry_kind kind)
+{
+    struct tarn_vector_range *range = tarn_arena_calloc(world->op->arena, 1, sizeof *range);
+    *range = (struct tarn_vector_range){
+        .data_file = index->data_file, .offset = 1, .length = 22, .cardinality = 1};
+    bool vectors = strcmp(world->plan.index_type, TARN_INDEX_DELETION_VECTORS) == 0;
+    return (struct tarn_index_file){.kind = kind,
+                                    .partition = partition_row(index->partition),
+                                    .bucket = index->bucket,
+                                    .type = tarn_slice_str(world->plan.index_type),
+                                    .name = tarn_slice_str(index->name),
+                                    .size = 40,
+                                    .row_count = 1,
+                                    .has_vectors = vectors,
+                                    .vectors = range,
+                                    .vector_count = vectors};
 }
 
 /* --- readers of our own --- */
@@ -314,6 +360,33 @@ static void read_changes(const struct tarn_snapshot *s, struct files *changes)
         files_add(changes, file);
     }
     free(entries);
+}
+
+static void read_indexes(const struct tarn_snapshot *s, struct indexes *out)
+{
+    struct tarn_index_file *list;
+    size_t count;
+    *out = (struct indexes){0};
+    if (s->index_manifest.size == 0)
+        return;
+    struct tarn_slice bytes = read_object("manifest", s->index_manifest);
+    if (missed)
+        return;
+    struct tarn_status *status = tarn_index_manifest_decode(bytes, world->op->arena, &list, &count);
+    if (status != TARN_OK)
+        broken("index manifest %.*s: %s", TARN_SLICE_ARG(s->index_manifest),
+               tarn_status_message(status));
+    for (size_t i = 0; i < count; i++) {
+        const struct index_file *index = tarn_map_find(world->index_by_name, list[i].name);
+        if (index == NULL || list[i].bucket != index->bucket ||
+            !tarn_slice_equal(list[i].partition, partition_row(index->partition)))
+            broken("snapshot %" PRId64 " has index file %.*s, out of nothing or of another bucket",
+                   s->id, TARN_SLICE_ARG(list[i].name));
+        if (out->of[index->partition][index->bucket] != NULL)
+            broken("snapshot %" PRId64 " has two index files of bucket %d: %s", s->id,
+                   index->bucket, index->name);
+        out->of[index->partition][index->bucket] = index;
+    }
 }
 
 /* Paimon's rule: an entry that any manifest deletes is gone, wherever the ADD stands. */
@@ -496,11 +569,44 @@ static void check_kind(const struct snap *snap, const struct members *members)
         return;
     }
     if (members->part == 0)
-        kind = members->list[0]->commit.kind;
+        kind =
+            is_overwrite(members->list[0]) ? TARN_COMMIT_OVERWRITE : members->list[0]->commit.kind;
     if (snap->s.kind != kind)
         broken("snapshot %" PRId64 " is %s", snap->id, tarn_commit_kind_name(snap->s.kind));
     if (kind == TARN_COMMIT_OVERWRITE && members->count != 1)
         broken("an overwrite shares snapshot %" PRId64, snap->id);
+}
+
+static const char *index_name(const struct index_file *index)
+{
+    return index == NULL ? "none" : index->name;
+}
+
+/* What is live after it is what was, but for what its members bring; each was made from what it replaces. */
+static void check_indexes(const struct snap *snap, const struct members *members)
+{
+    struct indexes want = {0};
+    if (snap->parent != NULL)
+        want = snap->parent->indexes;
+    for (int i = 0; i < members->count; i++) {
+        const struct request *r = members->list[i];
+        const struct index_file *index = r->index[members->part];
+        for (int p = 0; members->part == 0 && p < HISTORY_PARTITIONS_MAX; p++)
+            if (overwrites_partition(r, p))
+                want.of[p][0] = want.of[p][1] = NULL;
+        if (index == NULL)
+            continue;
+        const struct index_file **place = &want.of[index->partition][index->bucket];
+        if (*place != index->made_from && r->commit.overwrite == TARN_OVERWRITE_NONE)
+            broken("snapshot %" PRId64 " brings index file %s, made from %s where %s is", snap->id,
+                   index->name, index_name(index->made_from), index_name(*place));
+        *place = index;
+    }
+    for (int p = 0; p < HISTORY_PARTITIONS_MAX; p++)
+        for (int b = 0; b < HISTORY_BUCKETS; b++)
+            if (want.of[p][b] != snap->indexes.of[p][b])
+                broken("snapshot %" PRId64 " has index file %s in bucket %d and not %s", snap->id,
+                       index_name(snap->indexes.of[p][b]), b, index_name(want.of[p][b]));
 }
 
 static bool same(struct tarn_slice a, const char *b)
@@ -673,6 +779,7 @@ static bool stands(struct snap *snap)
     read_live(&snap->s, false, &snap->live);
     read_delta(&snap->s, &snap->added, &snap->removed);
     read_changes(&snap->s, &snap->changes);
+    read_indexes(&snap->s, &snap->indexes);
     bool whole = !missed;
     may_miss = missed = false;
     snap->parent = parent;
@@ -705,6 +812,7 @@ static void check_ours(struct snap *snap)
     struct members members;
     find_members(snap, &members);
     check_kind(snap, &members);
+    check_indexes(snap, &members);
     check_numbers(snap, &members);
     check_identity(snap, &members);
     for (int i = 0; i < members.count; i++) {
@@ -847,6 +955,10 @@ void truth_check_folder(void)
             broken("snapshot %" PRId64 " now reads%s and not%s", id, files_text(&live),
                    files_text(&snap->live));
         free(live.list);
+        struct indexes indexes;
+        read_indexes(&snap->s, &indexes);
+        if (memcmp(&indexes, &snap->indexes, sizeof indexes) != 0)
+            broken("the index files of snapshot %" PRId64 " are others by now", id);
     }
 }
 
