@@ -1,5 +1,7 @@
 #include "commits.h"
 
+#include <unistd.h>
+
 #include <stdio.h>
 #include <time.h>
 
@@ -121,6 +123,38 @@ void crowd_finish(struct crowd *c)
     tarn_mailbox_call(c->f->table->mailbox, (tarn_job_fn)nap, NULL); /* hold_up is over */
     tarn_gate_free(c->f->gate);
     c->f->gate = NULL;
+}
+
+static void *run_hurry(void *arg)
+{
+    struct hurry *hurry = arg;
+    for (int64_t now_ms = tarn_clock_wall_ms(); !atomic_load(&hurry->stop); now_ms += 1000) {
+        tarn_clock_fake(now_ms);
+        usleep(2000);
+    }
+    return NULL;
+}
+
+void hurry_start(struct hurry *hurry)
+{
+    atomic_init(&hurry->stop, false);
+    pthread_create(&hurry->thread, NULL, run_hurry, hurry);
+}
+
+void hurry_stop(struct hurry *hurry)
+{
+    atomic_store(&hurry->stop, true);
+    pthread_join(hurry->thread, NULL);
+    tarn_clock_fake(-1);
+}
+
+void crowd_outlast(struct crowd *c)
+{
+    struct hurry hurry;
+    hurry_start(&hurry);
+    crowd_start(c);
+    crowd_finish(c);
+    hurry_stop(&hurry);
 }
 
 void crowd_run(struct crowd *c)

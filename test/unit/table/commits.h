@@ -41,6 +41,15 @@ void crowd_run(struct crowd *c);
 /* The two halves: after start all are queued, and the mailbox is held up. */
 void crowd_start(struct crowd *c);
 void crowd_finish(struct crowd *c);
+/* From start to stop time runs fast: whatever a call waits for, its time is soon over. */
+struct hurry {
+    pthread_t thread;
+    atomic_bool stop;
+};
+void hurry_start(struct hurry *hurry);
+void hurry_stop(struct hurry *hurry); /* and the clock is the real one again */
+/* As crowd_run, in a hurry. */
+void crowd_outlast(struct crowd *c);
 /* All of them at once, in no order. */
 void crowd_rush(struct crowd *c);
 

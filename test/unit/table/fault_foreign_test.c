@@ -3,6 +3,7 @@
  * midst of a commit of ours or while we are paused, and: what was rolled back is never put back, an id that was used and expired is never
  * used again, no plan names what is gone, nothing of theirs is lost. (docs/faults.md, rows 6, 12, 13, 14, 19; README.md of room table, I3)
  */
+#include "commits.h"
 #include "fault_others.h"
 
 #include <pthread.h>
@@ -152,17 +153,6 @@ TARN_TEST(roll_back, while_we_are_paused_behind_the_put_is_not_undone)
     pause_in_put(t, roll_back_to_1_and_go_on, true, 3, "a d x");
 }
 
-/* Time runs fast, so that a commit soon gives up asking. */
-static void *hurry(void *arg)
-{
-    atomic_bool *stop = arg;
-    while (!atomic_load(stop)) {
-        pause_for(1000);
-        usleep(2000);
-    }
-    return NULL;
-}
-
 TARN_TEST(roll_back, while_an_outcome_is_unknown_is_not_undone)
 {
     TARN_OWN(fixture_fini) struct fixture f;
@@ -172,17 +162,13 @@ TARN_TEST(roll_back, while_an_outcome_is_unknown_is_not_undone)
     struct tarn_fault_rule lost = {
         .call = "*", .key_part = "snapshot-3", .fault = TARN_FAULT_UNKNOWN};
     tarn_store_faulty_add(f.store, &lost);
-    atomic_bool stop;
-    atomic_init(&stop, false);
-    pthread_t thread;
-    pause_init();
-    pthread_create(&thread, NULL, hurry, &stop);
+    struct hurry hurry;
+    hurry_start(&hurry); /* so that it soon gives up asking */
     struct tarn_manifest_entry d = fixture_file(&f, "d");
     int64_t id;
     struct tarn_status *first = fixture_append(&f, "u", 3, &d, 1, &id);
     struct tarn_status *second = fixture_append(&f, "v", 1, &d, 1, &id);
-    atomic_store(&stop, true);
-    pthread_join(thread, NULL);
+    hurry_stop(&hurry);
     expect_status(first, TARN_OUTCOME_UNKNOWN, "identifier 3");
     expect_status(second, TARN_STORE_UNAVAILABLE, "snapshot 3");
     tarn_store_faulty_clear(f.store);

@@ -398,11 +398,6 @@ TARN_TEST(one_history, is_known_below_the_earliest_as_long_as_the_index_is)
 
 /* --- an id that was used --- */
 
-static void nap_ms(int64_t ms)
-{
-    nanosleep(&(struct timespec){ms / 1000, ms % 1000 * 1000000}, NULL);
-}
-
 /* Snapshot 3 with file "d" is put, and the store doesn't say whether it was; it was, if `arrives`. */
 static void lose_the_put_of_3(struct fixture *f, struct crowd *c, bool arrives)
 {
@@ -415,13 +410,7 @@ static void lose_the_put_of_3(struct fixture *f, struct crowd *c, bool arrives)
         rule(f, "put_if_absent", "snapshot-3", TARN_FAULT_FAIL_AFTER, 0, 1);
     rule(f, "*", "snapshot-3", TARN_FAULT_UNKNOWN, 0, 0);
     crowd_append(c, "u", 3, "d", 0);
-    tarn_clock_fake(tarn_clock_wall_ms());
-    crowd_start(c);
-    tarn_gate_open(f->gate);
-    nap_ms(100);
-    tarn_clock_fake(tarn_clock_wall_ms() + 60000);
-    crowd_finish(c);
-    tarn_clock_fake(-1);
+    crowd_outlast(c);
     expect_int(c->calls[0].reason, TARN_OUTCOME_UNKNOWN);
     tarn_store_faulty_clear(f->store);
     expect_int(folder_has(f, "snapshot/snapshot-3"), arrives);

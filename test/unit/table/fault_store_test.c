@@ -4,6 +4,7 @@
  * queues, a full disk and denied access leave nothing behind, and what is missing is named. (docs/faults.md, rows 1-4, 7, 20, 21, 23-25;
  * README.md of room table, I6)
  */
+#include "commits.h"
 #include "fault_others.h"
 
 #include <pthread.h>
@@ -115,29 +116,14 @@ TARN_TEST(late_put, finds_the_slot_taken_by_its_own_second_try)
     expect_rows(&f, 1);
 }
 
-/* Time runs fast, so that a commit soon gives up asking. */
-static void *hurry(void *arg)
-{
-    atomic_bool *stop = arg;
-    for (int64_t now = 1700000000000; !atomic_load(stop); now += 1000) {
-        tarn_clock_fake(now);
-        usleep(2000);
-    }
-    return NULL;
-}
-
 static void give_up(struct fixture *f, int64_t identifier, enum tarn_fault fault)
 {
-    atomic_bool stop;
-    atomic_init(&stop, false);
-    pthread_t thread;
+    struct hurry hurry;
     int64_t id;
     strike(f, "put_if_absent", "snapshot-", 0, 0, fault);
-    pthread_create(&thread, NULL, hurry, &stop);
+    hurry_start(&hurry); /* so that it soon gives up asking */
     struct tarn_status *s = append(f, identifier, &id);
-    atomic_store(&stop, true);
-    pthread_join(thread, NULL);
-    tarn_clock_fake(-1);
+    hurry_stop(&hurry);
     tarn_store_faulty_clear(f->store);
     expect_status(s, TARN_OUTCOME_UNKNOWN, "identifier");
 }

@@ -5,7 +5,7 @@
  */
 #include "commits.h"
 
-#include <time.h>
+#include <unistd.h>
 
 #include "table/internal.h"
 
@@ -19,21 +19,10 @@ static void rule(struct fixture *f, const char *key, enum tarn_fault fault, int 
     tarn_store_faulty_add(f->store, &r);
 }
 
-static void nap_ms(int64_t ms)
-{
-    nanosleep(&(struct timespec){ms / 1000, ms % 1000 * 1000000}, NULL);
-}
-
-/* The store doesn't say for longer than the commit asks it; the clock is the test's. */
+/* The store doesn't say for longer than the commit asks it. */
 static void expect_unknown(struct crowd *c)
 {
-    tarn_clock_fake(tarn_clock_wall_ms());
-    crowd_start(c);
-    tarn_gate_open(c->f->gate);
-    nap_ms(100);
-    tarn_clock_fake(tarn_clock_wall_ms() + 60000);
-    crowd_finish(c);
-    tarn_clock_fake(-1);
+    crowd_outlast(c);
     for (int i = 0; i < c->count; i++) {
         expect_int(c->calls[i].reason, TARN_OUTCOME_UNKNOWN);
         expect_contains(c->calls[i].message,
@@ -130,13 +119,12 @@ TARN_TEST(unknown, as_long_as_the_store_says_nothing_it_is_open)
     rule(&f, "snapshot/", TARN_FAULT_UNKNOWN, 0);
     crowd_append(&c, "s", 7, "a", 0);
     expect_unknown(&c);
-    tarn_clock_fake(tarn_clock_wall_ms());
+    struct hurry hurry;
     struct asker asker;
+    hurry_start(&hurry);
     asker_start(&asker, &f, "s", 7);
-    nap_ms(100);
-    tarn_clock_fake(tarn_clock_wall_ms() + 60000);
     expect_int(asker_finish(&asker).state, TARN_COMMIT_OPEN);
-    tarn_clock_fake(-1);
+    hurry_stop(&hurry);
     expect_int(crowd_manifest_count(&c), 3);
 }
 
@@ -212,17 +200,15 @@ TARN_TEST(unknown, attempt_of_which_those_behind_are_prepared_lets_them_go_on)
     crowd_append(&c, "s", 1, "f1", 0);
     crowd_append(&c, "s", 2, "f2", 0);
     crowd_append(&c, "b", BATCH, "f3", 0);
-    tarn_clock_fake(tarn_clock_wall_ms());
+    struct hurry hurry;
+    hurry_start(&hurry);
     crowd_start(&c);
     tarn_gate_open(f.gate);
-    nap_ms(100);
-    tarn_clock_fake(tarn_clock_wall_ms() +
-                    60000); /* the first is told; the next settles it first */
-    while (!c.calls[0].done)
-        nap_ms(5);
+    while (!c.calls[0].done) /* the first is told; the next settles it first */
+        usleep(2000);
     tarn_store_faulty_clear(f.store);
+    hurry_stop(&hurry);
     crowd_finish(&c);
-    tarn_clock_fake(-1);
     expect_int(c.calls[0].reason, TARN_OUTCOME_UNKNOWN);
     expect_int(c.calls[1].result.append_snapshot_id, 2);
     expect_int(c.calls[2].result.append_snapshot_id, 3);
