@@ -13,7 +13,7 @@ static struct tarn_status *try_alter(struct tarn_op *op, struct tarn_table *tabl
     TARN_TRY(tarn_status_wrap(tarn_schema_evolve(&view->schema, changes, count, view->has_snapshot,
                                                  tarn_clock_wall_ms(), op->arena, &next),
                               "table %s", tarn_table_name(table)));
-    return tarn_table_put_schema(op, table, &next);
+    return tarn_table_put_schema(op, table, &next, view->has_snapshot);
 }
 
 struct tarn_status *tarn_catalog_alter_table(struct tarn_op *op,

@@ -230,12 +230,45 @@ struct tarn_status *tarn_table_schemas(struct tarn_op *op, struct tarn_table *ta
     return TARN_OK;
 }
 
+#define SCHEMA_PUT_TRIES 3
+
 struct schema_job {
     struct tarn_op *op;
     struct tarn_table *table;
     const struct tarn_schema *next;
+    bool had_snapshot;
     struct tarn_status *status;
 };
+
+/* *ours: the file is there, and says what ours does, by whichever try. OUTCOME_UNKNOWN while nobody can say. */
+static struct tarn_status *put_schema_file(struct schema_job *job, const char *key, bool *ours)
+{
+    struct tarn_store *store = job->table->env->store;
+    TARN_OWN(tarn_buf_drop) struct tarn_buf json = {0};
+    TARN_OWN(tarn_buf_drop) struct tarn_buf there = {0};
+    struct tarn_status *s = TARN_OK;
+    tarn_schema_encode(job->next, &json);
+    for (int tries = 0; tries < SCHEMA_PUT_TRIES; tries++) {
+        tarn_status_free(s);
+        s = tarn_store_put_if_absent(store, job->op, key, tarn_buf_slice(&json), ours);
+        if (s == TARN_OK && (*ours || tries == 0))
+            return TARN_OK;
+        if (s == TARN_OK) { /* a try that wasn't answered may have made it */
+            TARN_TRY(tarn_store_get(store, job->op, key, &there));
+            *ours = tarn_slice_equal(tarn_buf_slice(&there), tarn_buf_slice(&json));
+            return TARN_OK;
+        }
+        if (tries == 0 && tarn_status_reason(s) != TARN_OUTCOME_UNKNOWN)
+            return s; /* nothing happened */
+    }
+    struct tarn_status *unknown =
+        tarn_status_new(TARN_OUTCOME_UNKNOWN,
+                        "whether schema %" PRId64
+                        " of table %s was made is not known, look before you change it again: %s",
+                        job->next->id, job->table->name, tarn_status_message(s));
+    tarn_status_free(s);
+    return unknown;
+}
 
 static struct tarn_status *put_schema(struct schema_job *job)
 {
@@ -246,13 +279,13 @@ static struct tarn_status *put_schema(struct schema_job *job)
     if (job->next->id != current + 1)
         return tarn_status_new(TARN_SCHEMA_CONFLICT, "table %s has schema %" PRId64 " by now",
                                table->name, current);
-    TARN_OWN(tarn_buf_drop) struct tarn_buf json = {0};
-    tarn_schema_encode(job->next, &json);
+    if (table->view->view.has_snapshot && !job->had_snapshot)
+        return tarn_status_new(TARN_SCHEMA_CONFLICT, "table %s has its first snapshot by now",
+                               table->name);
     const char *key = tarn_table__key(job->op, table, "schema/schema-%" PRId64, job->next->id);
-    bool created;
-    TARN_TRY(
-        tarn_store_put_if_absent(table->env->store, job->op, key, tarn_buf_slice(&json), &created));
-    if (!created)
+    bool ours;
+    TARN_TRY(put_schema_file(job, key, &ours));
+    if (!ours)
         return tarn_status_new(TARN_SCHEMA_CONFLICT,
                                "another writer made schema %" PRId64 " of table %s first",
                                job->next->id, table->name);
@@ -266,9 +299,9 @@ static void run_put_schema(void *arg)
 }
 
 struct tarn_status *tarn_table_put_schema(struct tarn_op *op, struct tarn_table *table,
-                                          const struct tarn_schema *next)
+                                          const struct tarn_schema *next, bool had_snapshot)
 {
-    struct schema_job job = {op, table, next, TARN_OK};
+    struct schema_job job = {op, table, next, had_snapshot, TARN_OK};
     tarn_mailbox_call(table->mailbox, run_put_schema, &job);
     return job.status;
 }

@@ -87,9 +87,11 @@ TARN_MUST struct tarn_status *tarn_table_schemas(struct tarn_op *op, struct tarn
 TARN_MUST struct tarn_status *tarn_table_created(struct tarn_op *op, struct tarn_table *table,
                                                  const struct tarn_table_view *view,
                                                  int64_t *time_ms);
-/* Publishes schema `next` (id = current + 1) by put-if-absent, in order with commits. SCHEMA_CONFLICT. */
+/* Publishes schema `next` (id = current + 1) by put-if-absent, in order with commits. had_snapshot: as it was judged; rules are
+ * stricter for a table with one. SCHEMA_CONFLICT: judge again. OUTCOME_UNKNOWN: it may be there. */
 TARN_MUST struct tarn_status *tarn_table_put_schema(struct tarn_op *op, struct tarn_table *table,
-                                                    const struct tarn_schema *next);
+                                                    const struct tarn_schema *next,
+                                                    bool had_snapshot);
 
 /* --- versions --- */
 struct tarn_version { /* TARN_VERSION_LATEST; at most one member says something */

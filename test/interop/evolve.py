@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """needs: shared
 Promise: what Paimon's Java library makes of a table's schema and a list of changes Tarn makes of them, and what it refuses Tarn
-refuses; but for the few cases that say otherwise here. evolve.py [PART OF A CASE'S NAME]... runs some; evolve.py --record writes what
+refuses, but for the few cases that say otherwise; and both read the same in a table that both alter. evolve.py [PART OF A CASE'S NAME]... runs some; evolve.py --record writes what
 Java answered into test/golden/evolve, for the unit tests.
 """
 import json
@@ -13,9 +13,9 @@ import sys
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
 import lab as house  # noqa: E402
-from lab import Lab, check, equal  # noqa: E402
+from lab import Lab, check, equal, rows_of, same_rows, types_of  # noqa: E402
 from peers import Java  # noqa: E402
-from schema_cases import BASES, CASES, TYPES  # noqa: E402
+from schema_cases import BASES, CASES, TYPES, array, f as field, mapped, row  # noqa: E402
 
 GOLDEN = os.path.join(house.ROOT, "test/golden")
 SNAPSHOT = os.path.join(GOLDEN, "table/pk_all/snapshot/snapshot-1")
@@ -124,6 +124,75 @@ def record(java, casts):
         f.write("\n")
 
 
+def in_turns():
+    """A table with rows that Java and Tarn alter and write alternately reads the same by both after every step."""
+    table = "m.turns"
+    folder = lab.path("turns")
+    java, tarn = Java(lab, folder), lab.daemon("turns-d", folder)
+    start = {"fields": [field(0, "k", "INT NOT NULL"), field(1, "v", "INT"), field(2, "r", row(field(3, "x", "INT"), field(4, "y", "STRING"))),
+                        field(5, "l", array(row(field(6, "a", "INT")))), field(7, "m", mapped("STRING NOT NULL", row(field(8, "p", "INT")))),
+                        field(9, "s", "STRING")],
+             "partitionKeys": [], "primaryKeys": ["k"], "options": {"bucket": "1"}}
+    java.ask("create", table, lab.write("turns.json", json.dumps(start)))
+    tarn.start()
+    count = 0
+
+    def write(by, *rows):
+        text = "".join(json.dumps(r) + "\n" for r in rows)
+        if by is java:
+            java.ask("write", table, lab.write("turns.jsonl", text))
+        else:
+            tarn.tarn("load", table, lab.write("turns.jsonl", text))
+
+    def alter(by, *changes):
+        if by is tarn:
+            tarn.tarn("table", "alter", table, *changes)
+        else:
+            out = lab.path("turns.out")
+            java.ask("alter", "m.-", lab.write("turns.jsonl", json.dumps({"table": "turns", "changes": changes}) + "\n"), out)
+            with open(out, encoding="utf-8") as f:
+                equal(f.read().strip(), "", "what Java refused")
+
+    def same(want):
+        nonlocal count
+        count += 1
+        types = types_of(tarn.folder(table))
+        want = rows_of("".join(json.dumps(r) + "\n" for r in want), types)
+        same_rows(java.rows(table, types=types), want, f"java, step {count}")
+        same_rows(tarn.scan(table, types=types), want, f"tarn, step {count}")
+
+    one = {"k": 1, "v": 10, "r": {"x": 1, "y": "why"}, "l": [{"a": 1}, None], "m": {"e": {"p": 5}}, "s": "text"}
+    write(java, one)
+    alter(tarn, "--add-column", "r.z STRING", "--after", "x", "--add-column", "l.element.b INT", "--first", "--rename-column", "v=value",
+          "--move-column", "s", "--first", "--add-column", "m.value.q STRING")
+    seen = {"s": "text", "k": 1, "value": 10, "r": {"x": 1, "z": None, "y": "why"}, "l": [{"b": None, "a": 1}, None], "m": {"e": {"p": 5, "q": None}}}
+    same([seen])
+    two = {**seen, "k": 2, "r": {"x": 2, "z": "z", "y": None}, "l": [{"b": 1, "a": None}], "m": {"e": {"p": 1, "q": "q"}}}
+    write(java, two)
+    same([seen, two])
+    alter(java, {"action": "renameColumn", "fieldNames": ["r", "z"], "newName": "y2"}, {"action": "dropColumn", "fieldNames": ["r", "y"]},
+          {"action": "addColumn", "fieldNames": ["r", "y"], "dataType": "INT"}, {"action": "dropColumn", "fieldNames": ["s"]})
+    for r, y2 in ((seen, None), (two, "z")):
+        del r["s"]
+        r["r"] = {"x": r["k"], "y2": y2, "y": None}
+    same([seen, two])
+    three = {**two, "k": 3, "r": {"x": 3, "y2": "a", "y": 7}}
+    write(tarn, three)
+    same([seen, two, three])
+    alter(tarn, "--rename-column", "k=key", "--drop-column", "m", "--rename-column", "l.element.a=c", "--drop-column", "l.element.b")
+    rows = []
+    for r in (seen, two, three):
+        rows.append({"key": r["k"], "value": r["value"], "r": r["r"], "l": [e and {"c": e["a"]} for e in r["l"]]})
+    same(rows)
+    tarn.tarn("compact", table, "--full", "--wait")
+    same(rows)
+    rows[0]["value"] = 11
+    write(java, rows[0])
+    same(rows)
+    java.close()
+    tarn.stop()
+
+
 def main():
     program = build()
     recording = "--record" in sys.argv
@@ -141,6 +210,7 @@ def main():
         wrong = [f"{n}: Java: {j}; Tarn: {t}" for n, j, t in zip(names, java[len(asked):], tarn[len(asked):]) if isinstance(j, str) != isinstance(t, str)]
         check(not wrong, f"{len(wrong)} of {len(names)}: " + "; ".join(wrong[:10]))
     lab.run("every cast that Java allows, and no other", casts)
+    lab.run("java and tarn alter in turns", in_turns)
     sys.exit(lab.done())
 
 

@@ -27,7 +27,7 @@ static void add_options(struct fixture *f, struct tarn_table *table, const struc
             (struct tarn_pair){S("changelog-producer"), S(shape->producer)};
     next.id++;
     next.options = options;
-    expect_ok(tarn_table_put_schema(f->t->op, table, &next));
+    expect_ok(tarn_table_put_schema(f->t->op, table, &next, view->has_snapshot));
 }
 
 static struct tarn_table *make_table(struct fixture *f, const struct shape *shape)

@@ -508,9 +508,65 @@ TARN_TEST(schema, that_others_made_first_is_a_conflict)
     fixture_look_every(&f, 3600000);
     others_put_schema(&f, 1, "w");
     struct tarn_slice theirs = folder_get(&f, "schema/schema-1");
-    expect_status(tarn_table_put_schema(t->op, f.table, &next), TARN_SCHEMA_CONFLICT, "schema 1");
+    expect_status(tarn_table_put_schema(t->op, f.table, &next, false), TARN_SCHEMA_CONFLICT,
+                  "schema 1");
     expect_bytes(folder_get(&f, "schema/schema-1"), theirs);
     expect_column(&f, "w");
+}
+
+/* The schema after the present one, with an option more. */
+static struct tarn_schema next_schema(struct fixture *f, const char *value)
+{
+    TARN_OWN(tarn_table_view_drop) const struct tarn_table_view *view = NULL;
+    expect_ok(tarn_table_look(f->t->op, f->table, &view));
+    struct tarn_schema next = view->schema;
+    struct tarn_pair *options =
+        tarn_arena_calloc(f->t->arena, next.option_count + 1, sizeof *options);
+    for (size_t i = 0; i < next.option_count; i++) {
+        options[i].key = tarn_arena_copy(f->t->arena, next.options[i].key);
+        options[i].value = tarn_arena_copy(f->t->arena, next.options[i].value);
+    }
+    options[next.option_count++] =
+        (struct tarn_pair){tarn_slice_str("my.own"), tarn_slice_str(value)};
+    next.options = options;
+    next.id++;
+    return next;
+}
+
+TARN_TEST(schema, whose_answer_was_lost_is_found_by_reading_back)
+{
+    static const enum tarn_fault faults[] = {TARN_FAULT_FAIL_AFTER, TARN_FAULT_UNKNOWN};
+    for (size_t i = 0; i < TARN_COUNT_OF(faults); i++) {
+        TARN_OWN(fixture_fini) struct fixture f;
+        fixture_init(&f, t);
+        struct tarn_schema next = next_schema(&f, "x");
+        struct tarn_fault_rule once = {
+            .call = "put_if_absent", .key_part = "schema-1", .hit_count = 1, .fault = faults[i]};
+        tarn_store_faulty_add(f.store, &once);
+        expect_ok(tarn_table_put_schema(t->op, f.table, &next, false));
+        TARN_OWN(tarn_table_view_drop) const struct tarn_table_view *view = NULL;
+        expect_ok(tarn_table_look(t->op, f.table, &view));
+        expect_int(view->schema.id, 1);
+        expect_slice(tarn_schema_option(&view->schema, "my.own"), "x");
+        tarn_store_faulty_clear(f.store);
+        next = next_schema(&f, "y");
+        struct tarn_fault_rule always = {
+            .call = "put_if_absent", .key_part = "schema-2", .fault = TARN_FAULT_UNKNOWN};
+        tarn_store_faulty_add(f.store, &always);
+        expect_status(tarn_table_put_schema(t->op, f.table, &next, false), TARN_OUTCOME_UNKNOWN,
+                      "schema 2 of table");
+    }
+}
+
+TARN_TEST(schema, that_was_judged_before_the_first_snapshot_is_judged_again)
+{
+    TARN_OWN(fixture_fini) struct fixture f;
+    fixture_init(&f, t);
+    struct tarn_schema next = next_schema(&f, "x");
+    fixture_land(&f, 1, "a");
+    expect_status(tarn_table_put_schema(t->op, f.table, &next, false), TARN_SCHEMA_CONFLICT,
+                  "its first snapshot");
+    expect_ok(tarn_table_put_schema(t->op, f.table, &next, true));
 }
 
 /* --- a writer of ours that begins right after another's commit --- */
