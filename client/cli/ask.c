@@ -132,10 +132,9 @@ struct tarn_status *tarn_cli_table_ref(struct tarn_cli *cli, const char *name,
     if (dot == NULL || dot == name || dot[1] == '\0')
         return tarn_cli_usage(cli, "\"%.200s\": expected DATABASE.TABLE", name);
     const char *dollar = strchr(dot, '$');
-    if (dollar != NULL) {
-        bool branch = strncmp(dollar, "$branch_", 8) == 0;
-        TARN_OWN(tarn_free_drop) char *what =
-            tarn_format("%s (%.200s)", branch ? "a branch" : "a system table", name);
+    if (dollar != NULL &&
+        (strncmp(dollar, "$branch_", 8) != 0 || strchr(dollar + 1, '$') != NULL)) {
+        TARN_OWN(tarn_free_drop) char *what = tarn_format("a system table (%.200s)", name);
         return tarn_cli_not_yet(what);
     }
     Tarn__V1__TableRef *ref = tarn_arena_alloc(cli->op.arena, sizeof *ref);

@@ -29,7 +29,7 @@ void tarn_cli_message_drop(void *pointer_to_message);
 ProtobufCBinaryData tarn_cli_bytes(struct tarn_slice text); /* borrows */
 ProtobufCBinaryData tarn_cli_bytes_str(const char *text);   /* NULL: empty */
 char *tarn_cli_request_id(struct tarn_cli *cli);            /* a new one */
-/* "db.table": the first dot divides. A branch or system table (db.t$x) is not in this version. */
+/* "db.table": the first dot divides. "db.t$branch_x" is a branch; a system table (db.t$x) is not in this version. */
 TARN_MUST struct tarn_status *tarn_cli_table_ref(struct tarn_cli *cli, const char *name,
                                                  Tarn__V1__TableRef **out);
 /* --option of the command, many times: KEY=VALUE. */

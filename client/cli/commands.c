@@ -110,6 +110,19 @@ const struct tarn_cli_command tarn_cli_commands[] = {
      "give a version a name, which keeps it from expiry",
      "  tarn tag create shop.orders before-migration --keep 30d"},
     {"tag drop", "DATABASE.TABLE NAME", 2, 2, NULL, tarn_cli_tag_drop, "forget a tag", NULL},
+    {"branch list", "DATABASE.TABLE", 1, 1, NULL, tarn_cli_branch_list, "the branches of a table",
+     NULL},
+    {"branch create", "DATABASE.TABLE NAME", 2, 2, tarn_cli_branch_create_options,
+     tarn_cli_branch_create, "a second history beside a table's, which shares its files",
+     "  tarn tag create shop.orders v1 && tarn branch create shop.orders try --tag v1\n"
+     "  tarn load 'shop.orders$branch_try' orders.csv"},
+    {"branch rename", "DATABASE.TABLE NAME NEW", 3, 3, NULL, tarn_cli_branch_rename,
+     "give a branch another name", NULL},
+    {"branch drop", "DATABASE.TABLE NAME", 2, 2, NULL, tarn_cli_branch_drop, "forget a branch",
+     NULL},
+    {"branch fast-forward", "DATABASE.TABLE NAME", 2, 2, NULL, tarn_cli_branch_fast_forward,
+     "make a branch's history that of its table",
+     "What the table has from where they part on is undone, as by tarn rollback."},
     {"rollback", "DATABASE.TABLE", 1, 1, tarn_cli_rollback_options, tarn_cli_rollback,
      "undo all that was committed behind a version",
      "Snapshots behind it go, and tags of them; what was committed under their identities can be sent\n"
@@ -124,7 +137,6 @@ const struct tarn_cli_command tarn_cli_commands[] = {
      NULL},
 
     NOT_YET("advise"),
-    NOT_YET("branch"),
     NOT_YET("expire"),
     NOT_YET("orphans"),
     NOT_YET("reconcile"),

@@ -3,12 +3,16 @@
 
 #include "tarn/v1/table.pb-c.h"
 
-/* Tags of a table, and its way back. */
+/* Tags and branches of a table, and its way back. */
 
 const struct tarn_cli_option tarn_cli_tag_create_options[] = {
     {"snapshot", 0, "N", "the version that snapshot N made; else the latest", false},
     {"at", 0, "TIME", "the latest version committed at or before TIME", false},
     {"keep", 0, "DURATION", "how long the tag is kept: 30d, 12h; else until it is dropped", false},
+    {0},
+};
+const struct tarn_cli_option tarn_cli_branch_create_options[] = {
+    {"tag", 0, "TAG", "begins with the tag's snapshot; else with none", false},
     {0},
 };
 const struct tarn_cli_option tarn_cli_rollback_options[] = {
@@ -134,6 +138,99 @@ struct tarn_status *tarn_cli_tag_drop(struct tarn_cli *cli)
     TARN_TRY(tarn_cli_ask(cli, "TableService/DropTag", &request.base,
                           &tarn__v1__drop_tag_response__descriptor, &answer));
     return tarn_cli_dropped(cli, "tag", request.name);
+}
+
+/* --- branches --- */
+
+static const struct tarn_cli_column branch_columns[] = {{"branch", "BRANCH", TARN_CLI_TEXT}};
+
+struct tarn_status *tarn_cli_branch_list(struct tarn_cli *cli)
+{
+    Tarn__V1__ListBranchesRequest request = TARN__V1__LIST_BRANCHES_REQUEST__INIT;
+    TARN_OWN(tarn_cli_message_drop) Tarn__V1__ListBranchesResponse *answer = NULL;
+    TARN_OWN(tarn_cli_list_drop) struct tarn_cli_list *list = NULL;
+
+    TARN_TRY(tarn_cli_table_ref(cli, cli->args.words[0], &request.table));
+    TARN_TRY(tarn_cli_ask(cli, "TableService/ListBranches", &request.base,
+                          &tarn__v1__list_branches_response__descriptor, &answer));
+    list = tarn_cli_list_new(cli, branch_columns, TARN_COUNT_OF(branch_columns));
+    for (size_t i = 0; i < answer->n_branches; i++)
+        tarn_cli_list_text(list, answer->branches[i]);
+    return tarn_cli_list_end(list);
+}
+
+/* What was done to the branch that the second word names. */
+static struct tarn_status *say_branch(struct tarn_cli *cli, const char *name, const char *key,
+                                      int64_t snapshot_id)
+{
+    if (cli->format == TARN_CLI_TABLE) {
+        if (snapshot_id == 0)
+            tarn_cli_say(cli, "the branch is table %s$branch_%s", cli->args.words[0], name);
+        else
+            tarn_cli_say(cli, "%s is at snapshot %" PRId64 " of branch %s", cli->args.words[0],
+                         snapshot_id, name);
+        return TARN_OK;
+    }
+    TARN_OWN(tarn_cli_record_drop) struct tarn_cli_record *record = tarn_cli_record_new(cli);
+    tarn_cli_record_text(record, key, NULL, name);
+    if (snapshot_id != 0)
+        tarn_cli_record_int(record, "snapshot", NULL, TARN_CLI_INT, snapshot_id);
+    return tarn_cli_record_end(record);
+}
+
+struct tarn_status *tarn_cli_branch_create(struct tarn_cli *cli)
+{
+    Tarn__V1__CreateBranchRequest request = TARN__V1__CREATE_BRANCH_REQUEST__INIT;
+    TARN_OWN(tarn_cli_message_drop) Tarn__V1__CreateBranchResponse *answer = NULL;
+    const char *tag = tarn_cli_args_text(&cli->args, "tag");
+
+    TARN_TRY(tarn_cli_table_ref(cli, cli->args.words[0], &request.table));
+    request.branch = (char *)(uintptr_t)cli->args.words[1];
+    request.tag = (char *)(uintptr_t)(tag == NULL ? "" : tag);
+    request.request_id = tarn_cli_request_id(cli);
+    TARN_TRY(tarn_cli_ask(cli, "TableService/CreateBranch", &request.base,
+                          &tarn__v1__create_branch_response__descriptor, &answer));
+    return say_branch(cli, request.branch, "branch", 0);
+}
+
+struct tarn_status *tarn_cli_branch_rename(struct tarn_cli *cli)
+{
+    Tarn__V1__RenameBranchRequest request = TARN__V1__RENAME_BRANCH_REQUEST__INIT;
+    TARN_OWN(tarn_cli_message_drop) Tarn__V1__RenameBranchResponse *answer = NULL;
+
+    TARN_TRY(tarn_cli_table_ref(cli, cli->args.words[0], &request.table));
+    request.branch = (char *)(uintptr_t)cli->args.words[1];
+    request.to = (char *)(uintptr_t)cli->args.words[2];
+    request.request_id = tarn_cli_request_id(cli);
+    TARN_TRY(tarn_cli_ask(cli, "TableService/RenameBranch", &request.base,
+                          &tarn__v1__rename_branch_response__descriptor, &answer));
+    return say_branch(cli, request.to, "branch", 0);
+}
+
+struct tarn_status *tarn_cli_branch_drop(struct tarn_cli *cli)
+{
+    Tarn__V1__DropBranchRequest request = TARN__V1__DROP_BRANCH_REQUEST__INIT;
+    TARN_OWN(tarn_cli_message_drop) Tarn__V1__DropBranchResponse *answer = NULL;
+
+    TARN_TRY(tarn_cli_table_ref(cli, cli->args.words[0], &request.table));
+    request.branch = (char *)(uintptr_t)cli->args.words[1];
+    request.request_id = tarn_cli_request_id(cli);
+    TARN_TRY(tarn_cli_ask(cli, "TableService/DropBranch", &request.base,
+                          &tarn__v1__drop_branch_response__descriptor, &answer));
+    return tarn_cli_dropped(cli, "branch", request.branch);
+}
+
+struct tarn_status *tarn_cli_branch_fast_forward(struct tarn_cli *cli)
+{
+    Tarn__V1__FastForwardRequest request = TARN__V1__FAST_FORWARD_REQUEST__INIT;
+    TARN_OWN(tarn_cli_message_drop) Tarn__V1__FastForwardResponse *answer = NULL;
+
+    TARN_TRY(tarn_cli_table_ref(cli, cli->args.words[0], &request.table));
+    request.branch = (char *)(uintptr_t)cli->args.words[1];
+    request.request_id = tarn_cli_request_id(cli);
+    TARN_TRY(tarn_cli_ask(cli, "TableService/FastForward", &request.base,
+                          &tarn__v1__fast_forward_response__descriptor, &answer));
+    return say_branch(cli, request.branch, "fast_forwarded_to", answer->snapshot_id);
 }
 
 /* --- roll-back --- */

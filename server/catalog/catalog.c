@@ -55,6 +55,27 @@ void tarn_catalog__forget(struct tarn_catalog *catalog, struct tarn_slice databa
     tarn_table_unref(table);
 }
 
+void tarn_catalog__known_branches(struct tarn_op *op, struct tarn_catalog *catalog,
+                                  struct tarn_slice database, struct tarn_slice name,
+                                  struct tarn_slice **out, size_t *count)
+{
+    TARN_OWN(tarn_buf_drop) struct tarn_buf prefix = {0};
+    size_t cursor = 0;
+    struct tarn_slice key;
+    void *table;
+    name_key(database, name, &prefix);
+    tarn_buf_add_byte(&prefix, '$');
+    pthread_mutex_lock(&catalog->lock);
+    *out = tarn_arena_calloc(op->arena, tarn_map_count(catalog->by_name) + 1, sizeof **out);
+    *count = 0;
+    while (tarn_map_next(catalog->by_name, &cursor, &key, &table))
+        if (tarn_slice_starts_with(key, tarn_buf_slice(&prefix)))
+            (*out)[(*count)++] =
+                tarn_arena_copy(op->arena, tarn_slice_of(key.data + database.size + 1,
+                                                         key.size - database.size - 1));
+    pthread_mutex_unlock(&catalog->lock);
+}
+
 static bool uuid_is_taken(struct tarn_catalog *catalog, const char *uuid)
 {
     pthread_mutex_lock(&catalog->lock);
@@ -335,13 +356,13 @@ static struct tarn_status *table_not_found(struct tarn_slice database, struct ta
 }
 
 /* Others may have removed or replaced a table that is known: its identity file tells. */
-static struct tarn_status *still_here(struct tarn_op *op, struct tarn_catalog *catalog,
-                                      struct tarn_table *table, bool *out)
+struct tarn_status *tarn_catalog__still_here(struct tarn_op *op, struct tarn_catalog *catalog,
+                                             struct tarn_table *table, bool *out)
 {
     char uuid[TARN_UUID_SIZE];
     struct tarn_slice name;
     TARN_TRY(read_identity(op, catalog, tarn_table_path(table), out, uuid, &name));
-    *out = *out && strcmp(uuid, tarn_table_uuid(table)) == 0;
+    *out = *out && strcmp(uuid, tarn_table_main_uuid(table)) == 0;
     return TARN_OK;
 }
 
@@ -354,7 +375,7 @@ static struct tarn_status *find_known(struct tarn_op *op, struct tarn_catalog *c
     struct tarn_table *table = tarn_catalog__known(catalog, database, name);
     bool here = false;
     if (table != NULL)
-        TARN_TRY(still_here(op, catalog, table, &here));
+        TARN_TRY(tarn_catalog__still_here(op, catalog, table, &here));
     *(here ? out : gone) = tarn_move(table);
     return TARN_OK;
 }
@@ -369,6 +390,7 @@ static struct tarn_status *find_again(struct tarn_op *op, struct tarn_catalog *c
     if (gone != NULL) {
         tarn_log(op, TARN_WARN, "catalog.table_vanished", "table=%s uuid=%s",
                  tarn_log_quote(op, tarn_table_name(gone)), tarn_table_uuid(gone));
+        TARN_TRY(tarn_catalog__close_branches(op, catalog, gone, true));
         tarn_catalog__forget(catalog, database, name);
         TARN_TRY(tarn_table_retire(op, gone, true));
     }
@@ -391,22 +413,37 @@ static struct tarn_status *find_or_adopt(struct tarn_op *op, struct tarn_catalog
     return s;
 }
 
+static struct tarn_status *find_main(struct tarn_op *op, struct tarn_catalog *catalog,
+                                     struct tarn_slice database, struct tarn_slice name,
+                                     struct tarn_table **out)
+{
+    TARN_TRY(tarn_catalog__check_name("database", database));
+    TARN_TRY(tarn_catalog__check_name("table", name));
+    TARN_TRY(find_or_adopt(op, catalog, database, name, out));
+    if (*out != NULL)
+        return TARN_OK;
+    bool found;
+    TARN_TRY(tarn_catalog__database_exists(op, catalog, database, &found));
+    return found ? table_not_found(database, name)
+                 : tarn_status_new(TARN_DATABASE_NOT_FOUND, "there is no database %.*s",
+                                   TARN_SLICE_ARG(database));
+}
+
 struct tarn_status *tarn_catalog_table(struct tarn_op *op, struct tarn_catalog *catalog,
                                        struct tarn_slice database, struct tarn_slice name,
                                        struct tarn_slice uuid, struct tarn_table **out)
 {
-    TARN_TRY(tarn_catalog__check_name("database", database));
-    TARN_TRY(tarn_catalog__check_name("table", name));
+    TARN_OWN(tarn_table_drop_ref) struct tarn_table *main = NULL;
     TARN_OWN(tarn_table_drop_ref) struct tarn_table *table = NULL;
-    TARN_TRY(find_or_adopt(op, catalog, database, name, &table));
-    if (table == NULL) {
-        bool found;
-        TARN_TRY(tarn_catalog__database_exists(op, catalog, database, &found));
-        return found ? table_not_found(database, name)
-                     : tarn_status_new(TARN_DATABASE_NOT_FOUND, "there is no database %.*s",
-                                       TARN_SLICE_ARG(database));
-    }
-    if (uuid.size > 0 && !tarn_slice_is(uuid, tarn_table_uuid(table)))
+    struct tarn_slice branch;
+    tarn_catalog_split_branch(name, &name, &branch);
+    TARN_TRY(find_main(op, catalog, database, name, &main));
+    if (branch.size > 0)
+        TARN_TRY(tarn_catalog__branch(op, catalog, main, branch, &table));
+    else
+        table = tarn_move(main);
+    if (uuid.size > 0 && !tarn_slice_is(uuid, tarn_table_uuid(table)) &&
+        !tarn_slice_is(uuid, tarn_table_main_uuid(table)))
         return tarn_status_new(TARN_TABLE_REPLACED, "table %s has uuid %s, not %.*s",
                                tarn_table_name(table), tarn_table_uuid(table),
                                TARN_SLICE_ARG(uuid));
@@ -433,11 +470,11 @@ struct tarn_status *tarn_catalog_check_table(struct tarn_op *op, struct tarn_cat
                                              struct tarn_table *table)
 {
     bool here;
-    TARN_TRY(still_here(op, catalog, table, &here));
+    TARN_TRY(tarn_catalog__still_here(op, catalog, table, &here));
     if (here)
         return TARN_OK;
     pthread_mutex_lock(&catalog->change); /* a rename may have been half done */
-    struct tarn_status *s = still_here(op, catalog, table, &here);
+    struct tarn_status *s = tarn_catalog__still_here(op, catalog, table, &here);
     pthread_mutex_unlock(&catalog->change);
     if (s != TARN_OK || here)
         return s;
@@ -562,8 +599,8 @@ struct tarn_status *tarn_catalog_create_table(struct tarn_op *op, struct tarn_ca
 }
 
 /* "db.t" of a table back into its two names; a database's name has no dot problem: its folder tells. */
-static void names_of(struct tarn_op *op, struct tarn_table *table, struct tarn_slice *database,
-                     struct tarn_slice *name)
+void tarn_catalog__names_of(struct tarn_op *op, const struct tarn_table *table,
+                            struct tarn_slice *database, struct tarn_slice *name)
 {
     const char *path = tarn_arena_str(op->arena, tarn_slice_str(tarn_table_path(table)));
     const char *slash = strrchr(path, '/');
@@ -576,7 +613,7 @@ static struct tarn_status *move_table(struct tarn_op *op, struct tarn_catalog *c
                                       struct tarn_slice to_name)
 {
     struct tarn_slice database, name;
-    names_of(op, table, &database, &name);
+    tarn_catalog__names_of(op, table, &database, &name);
     const char *to_path = tarn_catalog__table_key(op, to_database, to_name);
     bool flat = tarn_store_is_flat(catalog->env->store), there = false;
     if (flat)
@@ -586,6 +623,7 @@ static struct tarn_status *move_table(struct tarn_op *op, struct tarn_catalog *c
     if (there)
         return tarn_status_new(TARN_TABLE_EXISTS, "table %s exists",
                                full_name(op, to_database, to_name));
+    TARN_TRY(tarn_catalog__close_branches(op, catalog, table, false));
     TARN_TRY(tarn_table_move(op, table, to_path, full_name(op, to_database, to_name)));
     tarn_catalog__remember(catalog, to_database, to_name, table);
     TARN_OWN(tarn_buf_drop) struct tarn_buf key = {0};
@@ -606,6 +644,7 @@ struct tarn_status *tarn_catalog_rename_table(struct tarn_op *op, struct tarn_ca
 {
     TARN_TRY(tarn_catalog__check_name("database", to_database));
     TARN_TRY(tarn_catalog__check_name("table", to_name));
+    TARN_TRY(tarn_catalog_check_main(table, "it is renamed as a branch of its table"));
     bool found;
     TARN_TRY(tarn_catalog__database_exists(op, catalog, to_database, &found));
     if (!found)
@@ -621,9 +660,10 @@ static struct tarn_status *drop(struct tarn_op *op, struct tarn_catalog *catalog
                                 struct tarn_table *table)
 {
     struct tarn_slice database, name;
-    names_of(op, table, &database, &name);
+    tarn_catalog__names_of(op, table, &database, &name);
     const char *path = tarn_arena_str(op->arena, tarn_slice_str(tarn_table_path(table)));
     const char *away = tarn_arena_printf(op->arena, TRASH "/%s", tarn_table_uuid(table));
+    TARN_TRY(tarn_catalog__close_branches(op, catalog, table, true));
     TARN_TRY(tarn_table_retire(op, table, true));
     tarn_catalog__forget(catalog, database, name);
     if (tarn_store_is_flat(catalog->env->store)) {
@@ -639,6 +679,7 @@ struct tarn_status *tarn_catalog_drop_table(struct tarn_op *op, struct tarn_cata
                                             struct tarn_table *table)
 {
     TARN_TRY(tarn_catalog_check_owner(op, catalog));
+    TARN_TRY(tarn_catalog_check_main(table, "it is dropped as a branch of its table"));
     pthread_mutex_lock(&catalog->change);
     struct tarn_status *s = drop(op, catalog, table);
     pthread_mutex_unlock(&catalog->change);

@@ -76,6 +76,33 @@ TARN_MUST struct tarn_status *tarn_catalog_table_by_uuid(struct tarn_op *op,
                                                          struct tarn_catalog *catalog,
                                                          struct tarn_slice uuid,
                                                          struct tarn_table **out);
+/* --- branches: "t$branch_x" is a name of tarn_catalog_table and _or_last, too, and a table of its own; "t$branch_main" is t --- */
+
+/* Divides "t$branch_x" into "t" and "x"; without a branch, or with main, *branch is empty. */
+void tarn_catalog_split_branch(struct tarn_slice object, struct tarn_slice *name,
+                               struct tarn_slice *branch);
+/* INVALID_ARGUMENT for a branch: "db.t$branch_x is a branch: ELSE_WHAT". */
+TARN_MUST struct tarn_status *tarn_catalog_check_main(const struct tarn_table *table,
+                                                      const char *else_what);
+/* tag absent: without a snapshot. Errors: table/refs.h. */
+TARN_MUST struct tarn_status *tarn_catalog_create_branch(struct tarn_op *op,
+                                                         struct tarn_catalog *catalog,
+                                                         struct tarn_table *table,
+                                                         struct tarn_slice branch,
+                                                         struct tarn_slice tag);
+TARN_MUST struct tarn_status *tarn_catalog_drop_branch(struct tarn_op *op,
+                                                       struct tarn_catalog *catalog,
+                                                       struct tarn_table *table,
+                                                       struct tarn_slice branch);
+TARN_MUST struct tarn_status *tarn_catalog_rename_branch(struct tarn_op *op,
+                                                         struct tarn_catalog *catalog,
+                                                         struct tarn_table *table,
+                                                         struct tarn_slice branch,
+                                                         struct tarn_slice to);
+TARN_MUST struct tarn_status *tarn_catalog_fast_forward(struct tarn_op *op,
+                                                        struct tarn_catalog *catalog,
+                                                        struct tarn_table *table,
+                                                        struct tarn_slice branch);
 /* For those that keep a table: TABLE_NOT_FOUND where others removed it, or put another in its place. */
 TARN_MUST struct tarn_status *tarn_catalog_check_table(struct tarn_op *op,
                                                        struct tarn_catalog *catalog,

@@ -36,6 +36,20 @@ struct tarn_catalog {
 };
 
 TARN_MUST struct tarn_status *tarn_catalog__check_name(const char *what, struct tarn_slice name);
+/* Of a folder that is this table's, or its main branch's: is it what it was? */
+TARN_MUST struct tarn_status *tarn_catalog__still_here(struct tarn_op *op,
+                                                       struct tarn_catalog *catalog,
+                                                       struct tarn_table *table, bool *out);
+/* The branch of a table that is there. BRANCH_NOT_FOUND. */
+TARN_MUST struct tarn_status *tarn_catalog__branch(struct tarn_op *op, struct tarn_catalog *catalog,
+                                                   struct tarn_table *main,
+                                                   struct tarn_slice branch,
+                                                   struct tarn_table **out);
+/* What the catalog has open of a table's branches is no more: before it is moved or dropped (branch.c). Holds `change`. forget: with what
+ * the state has of them. */
+TARN_MUST struct tarn_status *tarn_catalog__close_branches(struct tarn_op *op,
+                                                           struct tarn_catalog *catalog,
+                                                           struct tarn_table *table, bool forget);
 const char *tarn_catalog__database_key(struct tarn_op *op, struct tarn_slice database);
 const char *tarn_catalog__table_key(struct tarn_op *op, struct tarn_slice database,
                                     struct tarn_slice table);
@@ -62,6 +76,13 @@ void tarn_catalog__remember(struct tarn_catalog *catalog, struct tarn_slice data
                             struct tarn_table *table); /* takes a ref of its own */
 void tarn_catalog__forget(struct tarn_catalog *catalog, struct tarn_slice database,
                           struct tarn_slice name);
+/* Names "t$branch_x" of open branches of a table. */
+void tarn_catalog__known_branches(struct tarn_op *op, struct tarn_catalog *catalog,
+                                  struct tarn_slice database, struct tarn_slice name,
+                                  struct tarn_slice **out, size_t *count);
+/* Of the folder that the table lies in. */
+void tarn_catalog__names_of(struct tarn_op *op, const struct tarn_table *table,
+                            struct tarn_slice *database, struct tarn_slice *name);
 void tarn_catalog__keep_databases(struct tarn_catalog *catalog, const struct tarn_slice *names,
                                   size_t count); /* for when the store is away (lists.c) */
 /* Opens the table whose folder is there; *out NULL where it isn't. Holds `change`. */

@@ -113,7 +113,8 @@ struct tarn_status *tarn_catalog_table_or_last(struct tarn_op *op, struct tarn_c
         return s;
     TARN_OWN(tarn_table_drop_ref)
     struct tarn_table *table = tarn_catalog__known(catalog, database, name);
-    if (table == NULL || (uuid.size > 0 && !tarn_slice_is(uuid, tarn_table_uuid(table))))
+    if (table == NULL || (uuid.size > 0 && !tarn_slice_is(uuid, tarn_table_uuid(table)) &&
+                          !tarn_slice_is(uuid, tarn_table_main_uuid(table))))
         return tarn_status_new(TARN_STORE_UNAVAILABLE,
                                "table %.*s.%.*s isn't known, and the store is away",
                                TARN_SLICE_ARG(database), TARN_SLICE_ARG(name));

@@ -2,7 +2,7 @@
 
 #include "service/refs.h"
 
-/* TableService: tags and roll-back. */
+/* TableService: tags, branches and roll-back. */
 
 static Tarn__V1__Tag *put_tag(struct tarn_op *op, const struct tarn_tag *tag, Tarn__V1__Tag *out)
 {
@@ -78,4 +78,54 @@ struct tarn_status *tarn_rpc__roll_back(struct tarn_op *op, struct tarn_service 
     for (size_t i = 0; i < result.tag_count; i++)
         r->tags[i] = tarn_rpc__text(op, result.tags[i]);
     return TARN_OK;
+}
+
+/* --- branches --- */
+
+struct tarn_status *tarn_rpc__create_branch(struct tarn_op *op, struct tarn_service *service,
+                                            const void *request, void *response TARN_UNUSED)
+{
+    const Tarn__V1__CreateBranchRequest *q = request;
+    return tarn_service_create_branch(op, service, tarn_rpc__ref(q->table),
+                                      tarn_slice_str(q->branch), tarn_slice_str(q->tag));
+}
+
+struct tarn_status *tarn_rpc__list_branches(struct tarn_op *op, struct tarn_service *service,
+                                            const void *request, void *response)
+{
+    const Tarn__V1__ListBranchesRequest *q = request;
+    Tarn__V1__ListBranchesResponse *r = response;
+    struct tarn_slice *list;
+    size_t count;
+    TARN_TRY(tarn_service_list_branches(op, service, tarn_rpc__ref(q->table), &list, &count));
+    r->branches = TARN_RPC_ARRAY(op, count, *r->branches);
+    r->n_branches = count;
+    for (size_t i = 0; i < count; i++)
+        r->branches[i] = tarn_rpc__text(op, list[i]);
+    return TARN_OK;
+}
+
+struct tarn_status *tarn_rpc__rename_branch(struct tarn_op *op, struct tarn_service *service,
+                                            const void *request, void *response TARN_UNUSED)
+{
+    const Tarn__V1__RenameBranchRequest *q = request;
+    return tarn_service_rename_branch(op, service, tarn_rpc__ref(q->table),
+                                      tarn_slice_str(q->branch), tarn_slice_str(q->to));
+}
+
+struct tarn_status *tarn_rpc__drop_branch(struct tarn_op *op, struct tarn_service *service,
+                                          const void *request, void *response TARN_UNUSED)
+{
+    const Tarn__V1__DropBranchRequest *q = request;
+    return tarn_service_drop_branch(op, service, tarn_rpc__ref(q->table),
+                                    tarn_slice_str(q->branch));
+}
+
+struct tarn_status *tarn_rpc__fast_forward(struct tarn_op *op, struct tarn_service *service,
+                                           const void *request, void *response)
+{
+    const Tarn__V1__FastForwardRequest *q = request;
+    Tarn__V1__FastForwardResponse *r = response;
+    return tarn_service_fast_forward(op, service, tarn_rpc__ref(q->table),
+                                     tarn_slice_str(q->branch), &r->snapshot_id);
 }

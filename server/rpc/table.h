@@ -58,5 +58,20 @@ TARN_MUST struct tarn_status *tarn_rpc__drop_tag(struct tarn_op *op, struct tarn
                                                  const void *request, void *response);
 TARN_MUST struct tarn_status *tarn_rpc__roll_back(struct tarn_op *op, struct tarn_service *service,
                                                   const void *request, void *response);
+TARN_MUST struct tarn_status *tarn_rpc__create_branch(struct tarn_op *op,
+                                                      struct tarn_service *service,
+                                                      const void *request, void *response);
+TARN_MUST struct tarn_status *tarn_rpc__list_branches(struct tarn_op *op,
+                                                      struct tarn_service *service,
+                                                      const void *request, void *response);
+TARN_MUST struct tarn_status *tarn_rpc__rename_branch(struct tarn_op *op,
+                                                      struct tarn_service *service,
+                                                      const void *request, void *response);
+TARN_MUST struct tarn_status *tarn_rpc__drop_branch(struct tarn_op *op,
+                                                    struct tarn_service *service,
+                                                    const void *request, void *response);
+TARN_MUST struct tarn_status *tarn_rpc__fast_forward(struct tarn_op *op,
+                                                     struct tarn_service *service,
+                                                     const void *request, void *response);
 
 #endif

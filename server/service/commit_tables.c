@@ -301,6 +301,10 @@ static struct tarn_status *check_part(struct tarn_op *op, struct tarn_service *s
     TARN_OWN(tarn_table_drop_ref) struct tarn_table *table = NULL;
     TARN_OWN(tarn_table_view_drop) const struct tarn_table_view *view = NULL;
     TARN_TRY(tarn_service__table(op, service, request->ref, TARN_ACTION_WRITE, &table));
+    if (tarn_table_branch(table)[0] !=
+        '\0') /* a start that finishes it forward knows tables only */
+        return tarn_status_new(TARN_UNIMPLEMENTED, "commits over several tables don't take %s yet",
+                               tarn_table_name(table));
     TARN_TRY(tarn_table_look(op, table, &view));
     TARN_TRY(tarn_service__check_commit(op, table, view, request));
     const struct tarn_commit *c = &request->commit;

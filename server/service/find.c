@@ -34,12 +34,17 @@ void tarn_service__names(struct tarn_op *op, const struct tarn_table *table,
     tarn_assert(slash != NULL && slash - path > DATABASE_SUFFIX_SIZE);
     *database = tarn_slice_of(path, (size_t)(slash - path) - DATABASE_SUFFIX_SIZE);
     *name = tarn_slice_str(slash + 1);
+    if (tarn_table_branch(table)[0] != '\0')
+        *name = tarn_slice_str(
+            tarn_arena_printf(op->arena, "%s$branch_%s", slash + 1, tarn_table_branch(table)));
 }
 
-static struct tarn_status *check_table(struct tarn_op *op, struct tarn_service *service,
-                                       enum tarn_action action, struct tarn_slice database,
-                                       struct tarn_slice name)
+struct tarn_status *tarn_service__check_table(struct tarn_op *op, struct tarn_service *service,
+                                              enum tarn_action action, struct tarn_slice database,
+                                              struct tarn_slice object)
 {
+    struct tarn_slice name, branch;
+    tarn_catalog_split_branch(object, &name, &branch);
     return tarn_access_check(service->access, op, action, tarn_arena_str(op->arena, database),
                              tarn_arena_str(op->arena, name));
 }
@@ -56,11 +61,11 @@ struct tarn_status *tarn_service__table(struct tarn_op *op, struct tarn_service 
     if (ref.database.size == 0 && ref.table.size == 0) {
         TARN_TRY(tarn_catalog_table_by_uuid(op, service->catalog, ref.uuid, &table));
         tarn_service__names(op, table, &ref.database, &ref.table);
-        TARN_TRY(check_table(op, service, action, ref.database, ref.table));
+        TARN_TRY(tarn_service__check_table(op, service, action, ref.database, ref.table));
     } else {
         TARN_TRY(tarn_service__check_name("database name", ref.database));
         TARN_TRY(tarn_service__check_name("table name", ref.table));
-        TARN_TRY(check_table(op, service, action, ref.database, ref.table));
+        TARN_TRY(tarn_service__check_table(op, service, action, ref.database, ref.table));
         /* Who only looks may do so while the store is away. */
         TARN_TRY((action == TARN_ACTION_READ ? tarn_catalog_table_or_last : tarn_catalog_table)(
             op, service->catalog, ref.database, ref.table, ref.uuid, &table));

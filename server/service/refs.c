@@ -107,3 +107,54 @@ struct tarn_status *tarn_service_undo_compaction(struct tarn_op *op, struct tarn
                                      .only_compaction_by = tarn_slice_str(TARN_COMPACTION_USER)};
     return tarn_table_roll_back(op, table, &request, out);
 }
+
+/* --- branches --- */
+
+struct tarn_status *tarn_service_list_branches(struct tarn_op *op, struct tarn_service *service,
+                                               struct tarn_table_ref ref, struct tarn_slice **out,
+                                               size_t *count)
+{
+    TARN_OWN(tarn_table_drop_ref) struct tarn_table *table = NULL;
+    TARN_TRY(tarn_service__table(op, service, ref, TARN_ACTION_READ, &table));
+    TARN_TRY(tarn_catalog_check_main(table, "it has none of its own"));
+    return tarn_table_branches(op, table, out, count);
+}
+
+struct tarn_status *tarn_service_create_branch(struct tarn_op *op, struct tarn_service *service,
+                                               struct tarn_table_ref ref, struct tarn_slice branch,
+                                               struct tarn_slice tag)
+{
+    TARN_OWN(tarn_table_drop_ref) struct tarn_table *table = NULL;
+    TARN_TRY(tarn_service__table(op, service, ref, TARN_ACTION_WRITE, &table));
+    return tarn_catalog_create_branch(op, service->catalog, table, branch, tag);
+}
+
+struct tarn_status *tarn_service_drop_branch(struct tarn_op *op, struct tarn_service *service,
+                                             struct tarn_table_ref ref, struct tarn_slice branch)
+{
+    TARN_OWN(tarn_table_drop_ref) struct tarn_table *table = NULL;
+    TARN_TRY(tarn_service__table(op, service, ref, TARN_ACTION_WRITE, &table));
+    return tarn_catalog_drop_branch(op, service->catalog, table, branch);
+}
+
+struct tarn_status *tarn_service_rename_branch(struct tarn_op *op, struct tarn_service *service,
+                                               struct tarn_table_ref ref, struct tarn_slice branch,
+                                               struct tarn_slice to)
+{
+    TARN_OWN(tarn_table_drop_ref) struct tarn_table *table = NULL;
+    TARN_TRY(tarn_service__table(op, service, ref, TARN_ACTION_WRITE, &table));
+    return tarn_catalog_rename_branch(op, service->catalog, table, branch, to);
+}
+
+struct tarn_status *tarn_service_fast_forward(struct tarn_op *op, struct tarn_service *service,
+                                              struct tarn_table_ref ref, struct tarn_slice branch,
+                                              int64_t *snapshot_id)
+{
+    TARN_OWN(tarn_table_drop_ref) struct tarn_table *table = NULL;
+    TARN_OWN(tarn_table_view_drop) const struct tarn_table_view *view = NULL;
+    TARN_TRY(tarn_service__table(op, service, ref, TARN_ACTION_ALTER, &table));
+    TARN_TRY(tarn_catalog_fast_forward(op, service->catalog, table, branch));
+    TARN_TRY(tarn_table_look(op, table, &view));
+    *snapshot_id = view->snapshot.id;
+    return TARN_OK;
+}

@@ -1,4 +1,4 @@
-/* refs - tags and roll-backs: what every door asks for. As service.h; lists lie in the op's arena. */
+/* refs - tags, branches and roll-backs: what every door asks for. As service.h; lists lie in the op's arena. */
 #ifndef TARN_SERVICE_REFS_H
 #define TARN_SERVICE_REFS_H
 
@@ -34,5 +34,31 @@ TARN_MUST struct tarn_status *tarn_service_undo_compaction(struct tarn_op *op,
                                                            struct tarn_service *service,
                                                            struct tarn_table_ref ref, int64_t from,
                                                            struct tarn_roll_back_result *out);
+
+/* --- branches of a table; ref names the table itself --- */
+TARN_MUST struct tarn_status *tarn_service_list_branches(struct tarn_op *op,
+                                                         struct tarn_service *service,
+                                                         struct tarn_table_ref ref,
+                                                         struct tarn_slice **out, size_t *count);
+TARN_MUST struct tarn_status *tarn_service_create_branch(struct tarn_op *op,
+                                                         struct tarn_service *service,
+                                                         struct tarn_table_ref ref,
+                                                         struct tarn_slice branch,
+                                                         struct tarn_slice tag /* or absent */);
+TARN_MUST struct tarn_status *tarn_service_drop_branch(struct tarn_op *op,
+                                                       struct tarn_service *service,
+                                                       struct tarn_table_ref ref,
+                                                       struct tarn_slice branch);
+TARN_MUST struct tarn_status *tarn_service_rename_branch(struct tarn_op *op,
+                                                         struct tarn_service *service,
+                                                         struct tarn_table_ref ref,
+                                                         struct tarn_slice branch,
+                                                         struct tarn_slice to);
+/* *snapshot_id: the latest of the table afterwards. */
+TARN_MUST struct tarn_status *tarn_service_fast_forward(struct tarn_op *op,
+                                                        struct tarn_service *service,
+                                                        struct tarn_table_ref ref,
+                                                        struct tarn_slice branch,
+                                                        int64_t *snapshot_id);
 
 #endif

@@ -416,8 +416,7 @@ static struct tarn_status *check_write(struct tarn_op *op, struct tarn_service *
 {
     struct tarn_slice database, name;
     tarn_service__names(op, table, &database, &name);
-    return tarn_access_check(service->access, op, TARN_ACTION_WRITE,
-                             tarn_arena_str(op->arena, database), tarn_arena_str(op->arena, name));
+    return tarn_service__check_table(op, service, TARN_ACTION_WRITE, database, name);
 }
 
 struct tarn_status *tarn_service_subscribe(struct tarn_op *op, struct tarn_service *service,

@@ -8,6 +8,17 @@
  * and believed only where the folder agrees with them.
  */
 
+/* Is it of what a branch has of its own? */
+static bool is_of_branch(const char *rest)
+{
+    static const char *const folders[] = {"snapshot", "schema", "tag", "changelog", "consumer"};
+    size_t n = strcspn(rest, "/");
+    bool is = false;
+    for (size_t i = 0; i < TARN_COUNT_OF(folders); i++)
+        is = is || (strlen(folders[i]) == n && memcmp(rest, folders[i], n) == 0);
+    return is;
+}
+
 const char *tarn_table__key(struct tarn_op *op, struct tarn_table *table, const char *format, ...)
 {
     va_list args;
@@ -17,7 +28,10 @@ const char *tarn_table__key(struct tarn_op *op, struct tarn_table *table, const 
     va_end(args);
     tarn_assert(size >= 0);
     pthread_mutex_lock(&table->lock);
-    char *key = tarn_arena_printf(op->arena, "%s/%s", table->path, rest);
+    char *key = table->branch[0] != '\0' && is_of_branch(rest)
+                    ? tarn_arena_printf(op->arena, "%s/" TARN_BRANCH_FOLDER "%s/%s", table->path,
+                                        table->branch, rest)
+                    : tarn_arena_printf(op->arena, "%s/%s", table->path, rest);
     pthread_mutex_unlock(&table->lock);
     free(rest);
     return key;

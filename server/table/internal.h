@@ -47,11 +47,13 @@ struct view_box {
     struct schema_box *schema; /* what the view's schema and options lie in */
 };
 
-struct tarn_member;         /* of the commit queue (commit_internal.h) */
-struct tarn_group;          /* likewise */
-struct tarn_pages;          /* pages.h */
-struct tarn_merge;          /* merge_manifests.c */
-struct tarn_index_cache;    /* indexes.c */
+struct tarn_member;                         /* of the commit queue (commit_internal.h) */
+struct tarn_group;                          /* likewise */
+struct tarn_pages;                          /* pages.h */
+struct tarn_merge;                          /* merge_manifests.c */
+struct tarn_index_cache;                    /* indexes.c */
+#define TARN_BRANCH_FOLDER "branch/branch-" /* and its name */
+
 struct tarn_sequence_cache; /* finish.c */
 struct tarn_late;           /* late.c */
 
@@ -65,7 +67,9 @@ struct tarn_table {
     atomic_int ref_count;
     const struct tarn_table_env *env;
     char uuid[TARN_UUID_SIZE];
-    _Atomic int64_t created_ms; /* 0: not asked yet */
+    char main_uuid[TARN_UUID_SIZE]; /* of the table that it is a branch of; else its own */
+    char branch[TARN_BRANCH_NAME_SIZE_MAX + 1]; /* "": main */
+    _Atomic int64_t created_ms;                 /* 0: not asked yet */
     struct tarn_mailbox *mailbox;
 
     pthread_mutex_t lock;
@@ -117,7 +121,8 @@ pthread_rwlock_t *tarn_table__enter(struct tarn_table *table);
 void tarn_table__leave(pthread_rwlock_t **place);
 
 /* --- names (discover.c) --- */
-/* Keys in the store, in the op's arena: <table>/snapshot/snapshot-7 and the like. */
+/* Keys in the store, in the op's arena: <table>/snapshot/snapshot-7 and the like. A branch has snapshots, schemas, tags, changelogs
+ * and consumers of its own, below its folder; all else it shares. */
 const char *tarn_table__key(struct tarn_op *op, struct tarn_table *table, const char *format, ...)
     TARN_PRINTF(3, 4);
 TARN_MUST struct tarn_status *tarn_table__check_here(struct tarn_table *table);
@@ -394,6 +399,22 @@ TARN_MUST struct tarn_status *tarn_table__find_overlap(
     struct tarn_arena *arena, const struct tarn_schema *schema,
     const struct tarn_manifest_entry *const *files, size_t count,
     const struct tarn_manifest_entry **one, const struct tarn_manifest_entry **other);
+
+/* --- rewriting history (truncate.c), in the mailbox --- */
+TARN_MUST struct tarn_status *tarn_table__put_hint(struct tarn_op *op, struct tarn_table *table,
+                                                   const char *name, int64_t id);
+/* Names of the tags of snapshots above `id`. */
+TARN_MUST struct tarn_status *tarn_table__tags_above(struct tarn_op *op, struct tarn_table *table,
+                                                     int64_t id, const struct tarn_slice **out,
+                                                     size_t *count);
+/* Snapshots, changelogs and these tags above `to` go, the newest snapshot first. from: the newest that is known. SNAPSHOT_TAKEN where
+ * another writer is met. */
+TARN_MUST struct tarn_status *tarn_table__truncate(struct tarn_op *op, struct tarn_table *table,
+                                                   int64_t from, int64_t to,
+                                                   const struct tarn_slice *tags, size_t tag_count);
+/* Whatever became of it is what the table is now: learns it. Consumes the status, and gives that of both. */
+TARN_MUST struct tarn_status *tarn_table__rewritten(struct tarn_op *op, struct tarn_table *table,
+                                                    struct tarn_status *consumed);
 
 /* --- versions (version.c, tag.c) --- */
 /* As tarn_table_snapshot, of a view that is there already. */

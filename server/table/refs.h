@@ -1,5 +1,5 @@
 /*
- * refs - tags of a table, and its way back: to a snapshot that is there, or that a tag kept.
+ * refs - tags and branches of a table, and its way back: to a snapshot that is there, or that a tag kept.
  *
  * Memory   what is found lies in the op's arena.
  * Threads  any that may wait.
@@ -51,5 +51,31 @@ struct tarn_roll_back_result {
 TARN_MUST struct tarn_status *tarn_table_roll_back(struct tarn_op *op, struct tarn_table *table,
                                                    const struct tarn_roll_back *request,
                                                    struct tarn_roll_back_result *out);
+
+/* --- branches: of the main branch's table; who keeps tables sees that nobody creates, drops or moves one meanwhile (catalog/branch.c).
+ * A branch is a folder branch/branch-NAME with snapshots, schemas, tags and consumers of its own; files it shares with the table. --- */
+
+/* NAME_INVALID: a name of a file without $, and neither "main" nor digits only. */
+TARN_MUST struct tarn_status *tarn_branch_check_name(struct tarn_slice name);
+TARN_MUST struct tarn_status *tarn_table_branches(struct tarn_op *op, struct tarn_table *table,
+                                                  struct tarn_slice **out,
+                                                  size_t *count); /* in order */
+TARN_MUST struct tarn_status *tarn_table_has_branch(struct tarn_op *op, struct tarn_table *table,
+                                                    struct tarn_slice name, bool *out);
+/* With the tag, its snapshot and the schemas up to its own; without one (absent) with all schemas and no snapshot. BRANCH_EXISTS,
+ * TAG_NOT_FOUND. Cut off it leaves a branch that can be dropped. */
+TARN_MUST struct tarn_status *tarn_table_create_branch(struct tarn_op *op, struct tarn_table *table,
+                                                       struct tarn_slice name,
+                                                       struct tarn_slice tag);
+/* The folder goes; data files of its own stay behind, as orphans. BRANCH_NOT_FOUND. */
+TARN_MUST struct tarn_status *tarn_table_remove_branch(struct tarn_op *op, struct tarn_table *table,
+                                                       struct tarn_slice name);
+TARN_MUST struct tarn_status *tarn_table_rename_branch(struct tarn_op *op, struct tarn_table *table,
+                                                       struct tarn_slice name,
+                                                       struct tarn_slice to);
+/* From the first snapshot on in which they differ, the table's history becomes the branch's, with its schemas and tags from there on. As a
+ * roll-back to where they part, and then commits of others: cut off it leaves a history in between, and the same call goes on. */
+TARN_MUST struct tarn_status *tarn_table_fast_forward(struct tarn_op *op, struct tarn_table *table,
+                                                      struct tarn_table *branch);
 
 #endif

@@ -19,11 +19,6 @@ struct job {
     struct tarn_status *status;
 };
 
-static const char *snapshot_key(struct job *j, int64_t id)
-{
-    return tarn_table__key(j->op, j->table, "snapshot/snapshot-%" PRId64, id);
-}
-
 /* --- what it means --- */
 
 static struct tarn_status *find_tag_target(struct job *j)
@@ -61,29 +56,6 @@ static struct tarn_status *find_target(struct job *j)
     TARN_TRY(tarn_table__find_version(j->op, j->table, &j->table->view->view, j->request->to,
                                       &found, &snapshot));
     j->out->to = snapshot.id; /* there is one, or it would not have come so far */
-    return TARN_OK;
-}
-
-static struct tarn_status *find_tags(struct job *j)
-{
-    struct tarn_named *named;
-    struct tarn_slice *above;
-    size_t count;
-    TARN_TRY(tarn_table__list_named(j->op, j->table, "tag", "tag-", &named, &count));
-    above = tarn_arena_calloc(j->op->arena, count + 1, sizeof *above);
-    for (size_t i = 0; i < count; i++) {
-        struct tarn_tag tag;
-        struct tarn_slice json;
-        struct tarn_status *s = tarn_table__read_tag(j->op, j->table, named[i].name, &json, &tag);
-        if (tarn_status_reason(s) == TARN_TAG_NOT_FOUND) { /* it went meanwhile */
-            tarn_status_free(s);
-            continue;
-        }
-        TARN_TRY(s);
-        if (tag.snapshot.id > j->out->to)
-            above[j->out->tag_count++] = named[i].name;
-    }
-    j->out->tags = above;
     return TARN_OK;
 }
 
@@ -141,20 +113,11 @@ static struct tarn_status *settle_request(struct job *j)
                                "the latest snapshot of table %s is %" PRId64 ", not %" PRId64,
                                tarn_table_name(table), table->head->id, only);
     TARN_TRY(find_target(j));
-    TARN_TRY(find_tags(j));
+    TARN_TRY(tarn_table__tags_above(j->op, table, j->out->to, &j->out->tags, &j->out->tag_count));
     return j->request->only_compaction_by.data == NULL ? TARN_OK : check_compaction(j);
 }
 
 /* --- the deed --- */
-
-static struct tarn_status *put_hint(struct job *j, const char *name, int64_t id)
-{
-    char text[24];
-    int size = snprintf(text, sizeof text, "%" PRId64, id);
-    return tarn_store_put(j->table->env->store, j->op,
-                          tarn_table__key(j->op, j->table, "snapshot/%s", name),
-                          tarn_slice_of(text, (size_t)size));
-}
 
 /* Below the history, where no reader looks before the rest is gone: so there is a snapshot at each moment. */
 static struct tarn_status *restore(struct job *j)
@@ -162,117 +125,23 @@ static struct tarn_status *restore(struct job *j)
     bool created;
     return j->restored.data == NULL
                ? TARN_OK
-               : tarn_store_put_if_absent(j->table->env->store, j->op, snapshot_key(j, j->out->to),
-                                          j->restored, &created);
-}
-
-/* What the index doesn't know under this id is another writer's, who went on from what is left already. */
-static struct tarn_status *remove_snapshot(struct job *j, int64_t id)
-{
-    TARN_OWN(tarn_buf_drop) struct tarn_buf indexed = {0};
-    struct tarn_snapshot snapshot;
-    struct tarn_slice json;
-    bool there, known;
-    TARN_TRY(
-        tarn_table__read_snapshot(j->op, j->table, id, j->op->arena, &there, &json, &snapshot));
-    if (!there)
-        return TARN_OK;
-    TARN_TRY(tarn_table__indexed_snapshot(j->table, id, &known, &indexed));
-    if (known && !tarn_slice_equal(tarn_buf_slice(&indexed), json))
-        return tarn_status_new(TARN_SNAPSHOT_TAKEN,
-                               "another writer put snapshot %" PRId64
-                               " of table %s while it was rolled back",
-                               id, tarn_table_name(j->table));
-    return tarn_store_remove(j->table->env->store, j->op, snapshot_key(j, id));
-}
-
-static int falling(const void *a, const void *b)
-{
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return x < y ? 1 : x > y ? -1 : 0;
-}
-
-/* Of `folder`, those above the target, the newest first, each once. */
-static struct tarn_status *ids_above(struct job *j, const char *folder, const char *prefix,
-                                     int64_t newest, int64_t **out, size_t *count)
-{
-    struct tarn_named *named;
-    size_t named_count;
-    TARN_TRY(tarn_table__list_named(j->op, j->table, folder, prefix, &named, &named_count));
-    size_t known = newest > j->out->to ? (size_t)(newest - j->out->to) : 0, n = 0;
-    *out = tarn_arena_calloc(j->op->arena, named_count + known + 1, sizeof **out);
-    for (size_t i = 0; i < known; i++) /* a list may be short or old */
-        (*out)[n++] = newest - (int64_t)i;
-    for (size_t i = 0; i < named_count; i++) {
-        int64_t id;
-        struct tarn_status *s = tarn_parse_i64(named[i].name, &id);
-        if (s == TARN_OK && id > TARN_MAX(newest, j->out->to))
-            (*out)[n++] = id;
-        tarn_status_free(s);
-    }
-    qsort(*out, n, sizeof **out, falling);
-    *count = n;
-    return TARN_OK;
-}
-
-/* Another writer may have put one on top of what went: behind a gap it is none of a history. What begins right behind the target is. */
-static struct tarn_status *remove_strays(struct job *j)
-{
-    int64_t *ids, next = j->out->to + 1;
-    size_t count;
-    TARN_TRY(ids_above(j, "snapshot", "snapshot-", 0, &ids, &count));
-    while (count > 0 && ids[count - 1] == next) {
-        count--;
-        next++;
-    }
-    for (size_t i = 0; i < count; i++) {
-        tarn_log(j->op, TARN_WARN, "table.stray_removed", "table=%s snapshot=%" PRId64,
-                 tarn_table_name(j->table), ids[i]);
-        TARN_TRY(tarn_store_remove(j->table->env->store, j->op, snapshot_key(j, ids[i])));
-    }
-    return TARN_OK;
-}
-
-static struct tarn_status *remove_snapshots(struct job *j)
-{
-    int64_t *ids;
-    size_t count;
-    TARN_TRY(ids_above(j, "snapshot", "snapshot-", j->out->from, &ids, &count));
-    for (size_t i = 0; i < count; i++)
-        TARN_TRY(remove_snapshot(j, ids[i]));
-    return count == 0 ? TARN_OK : remove_strays(j);
-}
-
-static struct tarn_status *remove_changelogs(struct job *j)
-{
-    int64_t *ids;
-    size_t count;
-    TARN_TRY(ids_above(j, "changelog", "changelog-", 0, &ids, &count));
-    for (size_t i = 0; i < count; i++)
-        TARN_TRY(tarn_store_remove(
-            j->table->env->store, j->op,
-            tarn_table__key(j->op, j->table, "changelog/changelog-%" PRId64, ids[i])));
-    return TARN_OK;
-}
-
-static struct tarn_status *remove_tags(struct job *j)
-{
-    for (size_t i = 0; i < j->out->tag_count; i++)
-        TARN_TRY(tarn_store_remove(
-            j->table->env->store, j->op,
-            tarn_table__key(j->op, j->table, "tag/tag-%.*s", TARN_SLICE_ARG(j->out->tags[i]))));
-    return TARN_OK;
+               : tarn_store_put_if_absent(
+                     j->table->env->store, j->op,
+                     tarn_table__key(j->op, j->table, "snapshot/snapshot-%" PRId64, j->out->to),
+                     j->restored, &created);
 }
 
 static struct tarn_status *rewrite(struct job *j)
 {
-    tarn_table__hint_wait(j->table);
+    struct tarn_op *op = j->op;
+    struct tarn_table *table = j->table;
+    tarn_table__hint_wait(table);
     TARN_TRY(restore(j));
-    TARN_TRY(put_hint(j, "LATEST", j->out->to));
-    TARN_TRY(remove_snapshots(j));
-    TARN_TRY(remove_changelogs(j));
-    TARN_TRY(remove_tags(j));
-    return j->restored.data == NULL ? TARN_OK : put_hint(j, "EARLIEST", j->out->to);
+    TARN_TRY(tarn_table__put_hint(op, table, "LATEST", j->out->to));
+    TARN_TRY(
+        tarn_table__truncate(op, table, j->out->from, j->out->to, j->out->tags, j->out->tag_count));
+    return j->restored.data == NULL ? TARN_OK
+                                    : tarn_table__put_hint(op, table, "EARLIEST", j->out->to);
 }
 
 static void run(void *arg)
@@ -282,15 +151,9 @@ static void run(void *arg)
     if (j->status != TARN_OK || j->request->dry_run)
         return;
     tarn_exec_wait_begin();
-    j->status = tarn_status_wrap(rewrite(j), "table %s may be rolled back in part",
-                                 tarn_table_name(j->table));
+    j->status = rewrite(j);
     tarn_exec_wait_end();
-    /* Whatever became of it is what the table is now. */
-    struct tarn_status *looked = tarn_table__refresh(j->op, j->table);
-    if (j->status == TARN_OK)
-        j->status = looked;
-    else
-        tarn_status_free(looked);
+    j->status = tarn_table__rewritten(j->op, j->table, j->status);
     if (j->status == TARN_OK)
         tarn_log(j->op, TARN_INFO, "table.rolled_back",
                  "table=%s from=%" PRId64 " to=%" PRId64 " tags=%zu", tarn_table_name(j->table),

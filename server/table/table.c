@@ -3,14 +3,14 @@
 
 /* The table as an object: opening, ending, moving, and its schemas. */
 
-struct tarn_status *tarn_table_open(struct tarn_op *op, const struct tarn_table_env *env,
-                                    const char *path, const char *uuid, const char *name,
-                                    struct tarn_table **out)
+static struct tarn_table *new_table(const struct tarn_table_env *env, const char *path,
+                                    const char *uuid, const char *name)
 {
-    TARN_OWN(tarn_table_drop_ref) struct tarn_table *table = tarn_calloc(1, sizeof *table);
+    struct tarn_table *table = tarn_calloc(1, sizeof *table);
     atomic_init(&table->ref_count, 1);
     table->env = env;
     snprintf(table->uuid, sizeof table->uuid, "%s", uuid);
+    snprintf(table->main_uuid, sizeof table->main_uuid, "%s", uuid);
     table->names = tarn_arena_new();
     table->path = tarn_arena_str(table->names, tarn_slice_str(path));
     table->name = tarn_arena_str(table->names, tarn_slice_str(name));
@@ -28,12 +28,75 @@ struct tarn_status *tarn_table_open(struct tarn_op *op, const struct tarn_table_
     table->queue_last = &table->queue_first;
     table->put_begun_ms = INT64_MIN / 2;
     table->mailbox = tarn_mailbox_new(env->exec, name);
+    return table;
+}
+
+static struct tarn_status *open_table(struct tarn_op *op, struct tarn_table *table)
+{
     TARN_TRY(tarn_table__late_restore(table));
     TARN_TRY(
         tarn_table__refresh(op, table)); /* nobody else has it yet: as good as in its mailbox */
     table->opened_id = table->head->id;
+    return TARN_OK;
+}
+
+struct tarn_status *tarn_table_open(struct tarn_op *op, const struct tarn_table_env *env,
+                                    const char *path, const char *uuid, const char *name,
+                                    struct tarn_table **out)
+{
+    TARN_OWN(tarn_table_drop_ref) struct tarn_table *table = new_table(env, path, uuid, name);
+    TARN_TRY(open_table(op, table));
     *out = tarn_move(table);
     return TARN_OK;
+}
+
+/* The same for the same branch, over restarts: of version 8, "whatever its maker likes". */
+static void branch_uuid(const char *main_uuid, struct tarn_slice branch, char out[TARN_UUID_SIZE])
+{
+    TARN_OWN(tarn_buf_drop) struct tarn_buf text = {0};
+    uint8_t sum[TARN_SHA256_SIZE];
+    size_t n = 0;
+    tarn_buf_printf(&text, "%s %.*s", main_uuid, TARN_SLICE_ARG(branch));
+    tarn_sha256(tarn_buf_slice(&text), sum);
+    sum[6] = (uint8_t)(0x80 | (sum[6] & 0x0f));
+    sum[8] = (uint8_t)(0x80 | (sum[8] & 0x3f));
+    for (size_t i = 0; i < 16; i++)
+        n += (size_t)snprintf(out + n, TARN_UUID_SIZE - n,
+                              i == 4 || i == 6 || i == 8 || i == 10 ? "-%02x" : "%02x", sum[i]);
+}
+
+struct tarn_status *tarn_table_open_branch(struct tarn_op *op, const struct tarn_table_env *env,
+                                           const char *path, const char *main_uuid,
+                                           struct tarn_slice branch, const char *name,
+                                           struct tarn_table **out)
+{
+    char uuid[TARN_UUID_SIZE];
+    branch_uuid(main_uuid, branch, uuid);
+    TARN_OWN(tarn_table_drop_ref) struct tarn_table *table = new_table(env, path, uuid, name);
+    snprintf(table->main_uuid, sizeof table->main_uuid, "%s", main_uuid);
+    snprintf(table->branch, sizeof table->branch, "%.*s", TARN_SLICE_ARG(branch));
+    TARN_TRY(open_table(op, table));
+    *out = tarn_move(table);
+    return TARN_OK;
+}
+
+struct tarn_status *tarn_table_forget_branch(const struct tarn_table_env *env,
+                                             const char *main_uuid, struct tarn_slice branch)
+{
+    char uuid[TARN_UUID_SIZE];
+    branch_uuid(main_uuid, branch, uuid);
+    TARN_OWN(tarn_table_drop_ref) struct tarn_table *table = new_table(env, "", uuid, "");
+    return tarn_table__index_clear(table, true);
+}
+
+const char *tarn_table_branch(const struct tarn_table *table)
+{
+    return table->branch;
+}
+
+const char *tarn_table_main_uuid(const struct tarn_table *table)
+{
+    return table->main_uuid;
 }
 
 void tarn_table_is_new(struct tarn_table *table)

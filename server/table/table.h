@@ -21,6 +21,7 @@
 #include "store/store.h"
 
 #define TARN_COMMIT_ENTRIES_MAX 1000000
+#define TARN_BRANCH_NAME_SIZE_MAX 100
 
 struct tarn_table;
 
@@ -41,6 +42,18 @@ struct tarn_table_env { /* shared by all tables; outlives them */
 TARN_MUST struct tarn_status *tarn_table_open(struct tarn_op *op, const struct tarn_table_env *env,
                                               const char *path, const char *uuid, const char *name,
                                               struct tarn_table **out);
+/* A branch of it (refs.h): a table of its own to all who use it, with an uuid of its own, made of the table's and the branch's name. */
+TARN_MUST struct tarn_status *tarn_table_open_branch(struct tarn_op *op,
+                                                     const struct tarn_table_env *env,
+                                                     const char *path, const char *main_uuid,
+                                                     struct tarn_slice branch, const char *name,
+                                                     struct tarn_table **out);
+/* What the state has of it. For branches that aren't open. */
+TARN_MUST struct tarn_status *tarn_table_forget_branch(const struct tarn_table_env *env,
+                                                       const char *main_uuid,
+                                                       struct tarn_slice branch);
+const char *tarn_table_branch(const struct tarn_table *table);    /* "": it is the main branch */
+const char *tarn_table_main_uuid(const struct tarn_table *table); /* its own, but for a branch */
 /* Its folder was made just now, by the caller: no attempt of this process' life before can be under way there. */
 void tarn_table_is_new(struct tarn_table *table);
 struct tarn_table *tarn_table_ref(struct tarn_table *table);

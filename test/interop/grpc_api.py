@@ -507,6 +507,63 @@ class FakeWorker(data_pb2_grpc.DataServiceServicer):
         return d.InferResponse(fields=[m.Field(name=b"a", type="INT")])
 
 
+def refs_cases(daemon, client):
+    """Tags, branches, and the way back."""
+    tab = client.TableService
+    new_table(client, "r", "id BIGINT NOT NULL, v BIGINT", keys=["id"], options=[("bucket", "1")])
+
+    def land(n, table="r"):
+        file = data_file(daemon, "r", f"data-r{table[2:]}{n}.parquet", n, n, sequence=n)
+        return tab.Commit(t.CommitRequest(table=ref("db", table), commit_user="u", commit_identifier=n, append=[entry(file)])).snapshot_id
+
+    def tags():
+        expect([land(n) for n in (1, 2, 3)], [1, 2, 3])
+        made = tab.CreateTag(t.CreateTagRequest(table=ref("db", "r"), name="two", version=m.Version(snapshot_id=2), retained_ms=5000))
+        expect((made.name, made.snapshot.id, made.retained_ms, made.create_time_ms > 0), ("two", 2, 5000, True))
+        expect(tab.CreateTag(t.CreateTagRequest(table=ref("db", "r"), name="top")).snapshot.id, 3)
+        tab.CreateTag(t.CreateTagRequest(table=ref("db", "r"), name="x"))
+        expect(reason(tab.CreateTag, t.CreateTagRequest(table=ref("db", "r"), name="two")), "TAG_EXISTS")
+        expect(reason(tab.CreateTag, t.CreateTagRequest(table=ref("db", "r"), name="")), "NAME_INVALID")
+        expect(reason(tab.CreateTag, t.CreateTagRequest(table=ref("db", "r"), name="y", retained_ms=-1)), "INVALID_ARGUMENT")
+        expect(reason(tab.CreateTag, t.CreateTagRequest(table=ref("db", "r"), name="y", version=m.Version(tag="two"))), "INVALID_ARGUMENT")
+        first = tab.ListTags(t.ListTagsRequest(table=ref("db", "r"), page=m.Page(size=2)))
+        expect([tag.name for tag in first.tags], ["top", "two"])
+        rest = tab.ListTags(t.ListTagsRequest(table=ref("db", "r"), page=m.Page(size=2, token=first.next_page_token)))
+        expect(([tag.name for tag in rest.tags], rest.next_page_token), (["x"], ""))
+        expect([tag.name for tag in tab.ListTags(t.ListTagsRequest(table=ref("db", "r"), prefix="t")).tags], ["top", "two"])
+        tab.DropTag(t.DropTagRequest(table=ref("db", "r"), name="x"))
+        expect(reason(tab.DropTag, t.DropTagRequest(table=ref("db", "r"), name="x")), "TAG_NOT_FOUND")
+
+    def branches():
+        tab.CreateBranch(t.CreateBranchRequest(table=ref("db", "r"), branch="b", tag="two"))
+        expect(reason(tab.CreateBranch, t.CreateBranchRequest(table=ref("db", "r"), branch="b")), "BRANCH_EXISTS")
+        expect(list(tab.ListBranches(t.ListBranchesRequest(table=ref("db", "r"))).branches), ["b"])
+        expect(land(7, "r$branch_b"), 3)
+        tab.RenameBranch(t.RenameBranchRequest(table=ref("db", "r"), branch="b", to="c"))
+        expect(reason(tab.ListSnapshots, t.ListSnapshotsRequest(table=ref("db", "r$branch_b"))), "BRANCH_NOT_FOUND")
+        expect([s.id for s in tab.ListSnapshots(t.ListSnapshotsRequest(table=ref("db", "r$branch_c"))).snapshots], [2, 3])
+        expect(tab.FastForward(t.FastForwardRequest(table=ref("db", "r"), branch="c")).snapshot_id, 3)
+        got = tab.GetCommit(t.GetCommitRequest(table=ref("db", "r"), commit_user="u", commit_identifier=7))
+        expect(got.snapshot_id, 3)
+        tab.DropBranch(t.DropBranchRequest(table=ref("db", "r"), branch="c"))
+        expect(reason(tab.DropBranch, t.DropBranchRequest(table=ref("db", "r"), branch="c")), "BRANCH_NOT_FOUND")
+
+    def back():
+        def request(**more):
+            return t.RollBackRequest(table=ref("db", "r"), **more)
+        expect(reason(tab.RollBack, request()), "INVALID_ARGUMENT")
+        expect(reason(tab.RollBack, request(to=m.Version(snapshot_id=9))), "SNAPSHOT_NOT_FOUND")
+        expect(reason(tab.RollBack, request(to=m.Version(snapshot_id=1), only_from=2)), "SNAPSHOT_TAKEN")
+        dry = tab.RollBack(request(to=m.Version(snapshot_id=1), dry_run=True))
+        expect((dry.to, list(dry.tags)), (1, ["two"]))
+        done = tab.RollBack(request(to=m.Version(snapshot_id=1), only_from=3, request_id="once"))
+        expect((done, tab.RollBack(request(to=m.Version(snapshot_id=1), only_from=3, request_id="once"))), (done, done))
+        expect([s.id for s in tab.ListSnapshots(t.ListSnapshotsRequest(table=ref("db", "r"))).snapshots], [1])
+
+    for fn in (tags, branches, back):
+        case(fn)
+
+
 def commit_cases(daemon, client):
     """Whole commits: two parts, overwrites, several tables, and what became of them."""
     tab = client.TableService
@@ -1189,6 +1246,7 @@ def main():
     client = Client(daemon.grpc)
     catalog_cases(daemon, client)
     table_cases(daemon, client)
+    refs_cases(daemon, client)
     commit_cases(daemon, client)
     worker_cases(daemon, client)
     admin_cases(daemon, client)

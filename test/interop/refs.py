@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """needs: shared
-Promise: tags and roll-backs are Paimon's. Java reads what Tarn tagged, Tarn what Java did, with their times; a tag of an expired
+Promise: tags, branches and roll-backs are Paimon's. Java reads what Tarn tagged, Tarn what Java did, with their times; a tag of an expired
 snapshot gives its rows to both, and the way back to it; a roll-back of one side is the history of the other, and what was
 committed behind it can be sent again.
 """
@@ -143,9 +143,66 @@ def back():
     equal(tarn.json("rollback", "r.back", "--to-snapshot", 1)["from"], 1, "to where it is")
 
 
+def branches():
+    make("r.b", 3)
+    tarn.tarn("tag", "create", "r.b", "two", "--snapshot", 2)
+    equal(tarn.json("branch", "create", "r.b", "ours", "--tag", "two"), {"branch": "ours"}, "made")
+    java.ask("branch", "r.b", "theirs", "two")
+    tarn.tarn("branch", "create", "r.b", "empty")
+    equal([b["branch"] for b in tarn.lines("branch", "list", "r.b")], ["empty", "ours", "theirs"], "branches")
+    for name, rows in (("ours", [1, 2]), ("theirs", [1, 2]), ("empty", [])):
+        table = "r.b$branch_" + name
+        equal((ids(table), java_ids(table)), (rows, rows), name)
+        load(table, 10, 10)  # the identity of the table's commits is another one
+        java.ask("write", table, lab.write("rows.jsonl", json.dumps({"rowkind": "+I", "id": 11, "v": "j"}) + "\n"))
+        equal((ids(table), java_ids(table)), (rows + [10, 11], rows + [10, 11]), f"{name}, written to by both")
+    equal((ids("r.b"), java_ids("r.b")), ([1, 2, 3], [1, 2, 3]), "the table itself")
+    # a schema of its own
+    tarn.tarn("table", "alter", "r.b$branch_ours", "--add-column", "w INT")
+    check("w" in tarn.lines("scan", "r.b$branch_ours")[0] and "w" not in tarn.lines("scan", "r.b")[0], "a column of the branch")
+    # compacted, and read by both
+    tarn.tarn("compact", "r.b$branch_theirs", "--full", "--wait")
+    equal((ids("r.b$branch_theirs"), java_ids("r.b$branch_theirs")), ([1, 2, 10, 11], [1, 2, 10, 11]), "after a compaction")
+    tarn.stop()
+    tarn.start()
+    equal((ids("r.b$branch_theirs"), ids("r.b$branch_ours"), ids("r.b")), ([1, 2, 10, 11], [1, 2, 10, 11], [1, 2, 3]), "after a restart")
+    # fast-forward: ours by Tarn, then theirs by Java
+    at = tarn.json("branch", "fast-forward", "r.b", "ours")
+    equal(at, {"fast_forwarded_to": "ours", "snapshot": 4}, "where the table is")
+    equal((ids("r.b"), java_ids("r.b")), ([1, 2, 10, 11], [1, 2, 10, 11]), "the table")
+    check("w" in tarn.lines("scan", "r.b")[0], "the branch's schema")
+    equal([c["state"] for c in tarn.lines("commits", "r.b", "--user", "job", "--id", 3)], ["rolled back"], "the commit that is gone")
+    load("r.b", 12, 12)
+    equal((ids("r.b"), java_ids("r.b")), ([1, 2, 10, 11, 12], [1, 2, 10, 11, 12]), "and on")
+    java.ask("forward", "r.b", "theirs")
+    equal((ids("r.b"), java_ids("r.b")), ([1, 2, 10, 11], [1, 2, 10, 11]), "as Java forwarded")
+    # a new name, a move of the table, the end
+    tarn.tarn("branch", "rename", "r.b", "ours", "kept")
+    tarn.tarn("table", "rename", "r.b", "r.c")
+    equal((ids("r.c$branch_kept"), java_ids("r.c$branch_kept")), ([1, 2, 10, 11], [1, 2, 10, 11]), "in the moved table")
+    tarn.tarn("branch", "drop", "r.c", "kept")
+    java.ask("unbranch", "r.c", "theirs")
+    equal([b["branch"] for b in tarn.lines("branch", "list", "r.c")], ["empty"], "what is left")
+    for table in ("r.c$branch_kept", "r.c$branch_theirs"):
+        check("no branch" in tarn.tarn("scan", table, ok=False).error, table)
+    for words, says in ((("branch", "create", "r.c", "main"), "of the table itself"), (("branch", "create", "r.c", "12"), "digits only"),
+                        (("branch", "create", "r.c", "a$b"), "a $"), (("branch", "create", "r.c", "empty"), "has a branch empty already"),
+                        (("branch", "create", "r.c", "x", "--tag", "nope"), "no tag nope"), (("branch", "drop", "r.c", "x"), "no branch x"),
+                        (("branch", "fast-forward", "r.c", "x"), "no branch x"), (("branch", "list", "r.c$branch_empty"), "is a branch"),
+                        (("branch", "create", "r.c$branch_empty", "y"), "is a branch"),
+                        (("table", "drop", "r.c$branch_empty"), "is a branch"), (("table", "rename", "r.c$branch_empty", "r.d"), "is a branch")):
+        check(says in tarn.tarn(*words, ok=False).error, f"{words}: {says}")
+    equal(ids("r.c$branch_main"), ids("r.c"), "main is the table")
+    tarn.tarn("table", "drop", "r.c")
+    check("no table" in tarn.tarn("scan", "r.c$branch_empty", ok=False).error, "a branch of a table that is gone")
+    make("r.c", 1)
+    check("no branch" in tarn.tarn("scan", "r.c$branch_empty", ok=False).error, "a branch of the table that was there before")
+
+
 tarn.start()
 tarn.tarn("db", "create", "r")
 lab.run("tags of both", both_ways)
 lab.run("a tag that outlived its snapshot", expired)
 lab.run("roll-back", back)
+lab.run("branches", branches)
 sys.exit(lab.done())

@@ -96,6 +96,9 @@ import java.util.Map;
  *   tag     DB.TABLE NAME SNAPSHOT [SECONDS] a tag, kept for so long
  *   tags    DB.TABLE OUT.jsonl               an object each: "tag", "snapshot", "created" (a date-time) and "retained" (seconds), or null
  *   untag   DB.TABLE NAME
+ *   branch  DB.TABLE NAME [TAG]              a branch, from a tag; DB.TABLE$branch_NAME is its table
+ *   unbranch DB.TABLE NAME
+ *   forward DB.TABLE NAME                    the table's history becomes the branch's
  *   expire  DB.TABLE N                       keeps the last N snapshots
  *   race    DB.TABLE A.jsonl B.jsonl         two writers open at the same time; A commits first
  *   retype  DB.TABLE COLUMN TYPE             alters a column's type (blanks in it as _)
@@ -193,6 +196,19 @@ public class TarnInterop {
                 return tags((FileStoreTable) catalog.getTable(id), Paths.get(w[2]));
             case "untag":
                 catalog.getTable(id).deleteTag(w[2]);
+                return 0;
+            case "branch":
+                if (w.length > 3) {
+                    catalog.getTable(id).createBranch(w[2], w[3]);
+                } else {
+                    catalog.getTable(id).createBranch(w[2]);
+                }
+                return 0;
+            case "unbranch":
+                catalog.getTable(id).deleteBranch(w[2]);
+                return 0;
+            case "forward":
+                catalog.getTable(id).fastForward(w[2]);
                 return 0;
             case "expire":
                 int keep = Integer.parseInt(w[2]);

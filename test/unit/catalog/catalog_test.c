@@ -471,3 +471,97 @@ TARN_TEST(away, store_leaves_names_and_says_their_age)
     open_catalog(&h);
     tarn_store_unref(faulty);
 }
+
+/* --- branches --- */
+
+static struct tarn_status *find_branch(struct house *h, const char *object, struct tarn_table **out)
+{
+    return tarn_catalog_table(h->t->op, h->catalog, S("shop"), S(object), S(""), out);
+}
+
+TARN_TEST(branches, are_tables_beside_their_table)
+{
+    TARN_OWN(house_fini) struct house h;
+    TARN_OWN(tarn_table_drop_ref) struct tarn_table *main = NULL;
+    TARN_OWN(tarn_table_drop_ref) struct tarn_table *a = NULL;
+    TARN_OWN(tarn_table_drop_ref) struct tarn_table *again = NULL;
+    house_init(&h, t);
+    make_database(&h, "shop");
+    expect_ok(make_table(&h, "shop", "t", &main));
+    expect_status(find_branch(&h, "t$branch_a", &a), TARN_BRANCH_NOT_FOUND, "no branch a");
+    expect_status(find_branch(&h, "t$branch_", &a), TARN_NAME_INVALID, "$");
+    expect_status(find_branch(&h, "t$a", &a), TARN_NAME_INVALID, "$");
+    expect_status(find_branch(&h, "u$branch_a", &a), TARN_TABLE_NOT_FOUND, "shop.u");
+    expect_ok(tarn_catalog_create_branch(t->op, h.catalog, main, S("a"), S("")));
+    expect_ok(find_branch(&h, "t$branch_a", &a));
+    expect_ok(find_branch(&h, "t$branch_a", &again));
+    expect_true(a == again); /* one to all who use it */
+    expect_str(tarn_table_branch(a), "a");
+    expect_str(tarn_table_name(a), "shop.t$branch_a");
+    tarn_table_drop_ref(&again);
+    expect_ok(find_branch(&h, "t$branch_MAIN", &again));
+    expect_true(again == main);
+    tarn_table_drop_ref(&again);
+    /* by its own uuid and by the table's */
+    expect_ok(tarn_catalog_table_by_uuid(t->op, h.catalog, S(tarn_table_uuid(a)), &again));
+    expect_true(a == again);
+    tarn_table_drop_ref(&again);
+    expect_ok(tarn_catalog_table(t->op, h.catalog, S("shop"), S("t$branch_a"),
+                                 S(tarn_table_uuid(main)), &again));
+    expect_ok(tarn_catalog_check_table(t->op, h.catalog, a));
+    struct tarn_table_info *tables;
+    size_t count;
+    expect_ok(tarn_catalog_tables(t->op, h.catalog, S("shop"), &tables, &count));
+    expect_int((int64_t)count, 1);
+    expect_status(tarn_catalog_drop_table(t->op, h.catalog, a), TARN_INVALID_ARGUMENT, "a branch");
+    expect_status(tarn_catalog_rename_table(t->op, h.catalog, a, S("shop"), S("x")),
+                  TARN_INVALID_ARGUMENT, "a branch");
+    expect_status(tarn_catalog_create_branch(t->op, h.catalog, a, S("b"), S("")),
+                  TARN_INVALID_ARGUMENT, "none of its own");
+}
+
+/* Who kept one is told that it is gone; under the same name there may be another. */
+TARN_TEST(branches, end_with_what_they_are_of)
+{
+    TARN_OWN(house_fini) struct house h;
+    TARN_OWN(tarn_table_drop_ref) struct tarn_table *main = NULL;
+    TARN_OWN(tarn_table_drop_ref) struct tarn_table *a = NULL;
+    TARN_OWN(tarn_table_drop_ref) struct tarn_table *again = NULL;
+    const struct tarn_table_view *view;
+    house_init(&h, t);
+    make_database(&h, "shop");
+    expect_ok(make_table(&h, "shop", "t", &main));
+    expect_ok(tarn_catalog_create_branch(t->op, h.catalog, main, S("a"), S("")));
+    expect_ok(find_branch(&h, "t$branch_a", &a));
+    /* dropped and made again */
+    expect_ok(tarn_catalog_drop_branch(t->op, h.catalog, main, S("a")));
+    expect_status(tarn_table_look(t->op, a, &view), TARN_TABLE_NOT_FOUND, "no longer there");
+    expect_status(find_branch(&h, "t$branch_a", &again), TARN_BRANCH_NOT_FOUND, "a");
+    expect_ok(tarn_catalog_create_branch(t->op, h.catalog, main, S("a"), S("")));
+    tarn_table_drop_ref(&a);
+    expect_ok(find_branch(&h, "t$branch_a", &a));
+    /* renamed */
+    expect_ok(tarn_catalog_rename_branch(t->op, h.catalog, main, S("a"), S("b")));
+    expect_status(tarn_table_look(t->op, a, &view), TARN_TABLE_NOT_FOUND, "no longer there");
+    tarn_table_drop_ref(&a);
+    expect_ok(find_branch(&h, "t$branch_b", &a));
+    /* its table is moved */
+    expect_ok(tarn_catalog_rename_table(t->op, h.catalog, main, S("shop"), S("u")));
+    expect_status(tarn_table_look(t->op, a, &view), TARN_TABLE_NOT_FOUND, "no longer there");
+    tarn_table_drop_ref(&a);
+    expect_ok(find_branch(&h, "u$branch_b", &a));
+    expect_str(tarn_table_path(a), tarn_table_path(main));
+    /* removed by another program */
+    expect_ok(tarn_store_remove(h.store, t->op, "shop.db/u/branch/branch-b/schema/schema-0"));
+    expect_status(find_branch(&h, "u$branch_b", &again), TARN_BRANCH_NOT_FOUND, "b");
+    expect_status(tarn_table_look(t->op, a, &view), TARN_TABLE_NOT_FOUND, "no longer there");
+    /* its table is dropped, and another has its name */
+    expect_ok(tarn_catalog_create_branch(t->op, h.catalog, main, S("c"), S("")));
+    tarn_table_drop_ref(&a);
+    expect_ok(find_branch(&h, "u$branch_c", &a));
+    expect_ok(tarn_catalog_drop_table(t->op, h.catalog, main));
+    expect_status(tarn_table_look(t->op, a, &view), TARN_TABLE_NOT_FOUND, "no longer there");
+    tarn_table_drop_ref(&main);
+    expect_ok(make_table(&h, "shop", "u", &main));
+    expect_status(find_branch(&h, "u$branch_c", &again), TARN_BRANCH_NOT_FOUND, "c");
+}

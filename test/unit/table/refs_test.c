@@ -367,3 +367,139 @@ TARN_TEST(roll_back_of_ours, waits_for_what_is_unknown)
     expect_back_at_2(&f);
     expect_int(fixture_fate(&f, 6).state, TARN_COMMIT_ROLLED_BACK);
 }
+
+/* --- branches --- */
+
+static struct tarn_table *open_branch(struct fixture *f, const char *name)
+{
+    struct tarn_table *out = NULL;
+    expect_ok(tarn_table_open_branch(f->t->op, &f->env, tarn_table_path(f->table),
+                                     tarn_table_uuid(f->table), S(name), "db.t$branch_b", &out));
+    return out;
+}
+
+static int64_t land_in(struct fixture *f, struct tarn_table *branch, int64_t identifier,
+                       const char *name)
+{
+    struct tarn_manifest_entry e = fixture_file(f, name);
+    struct tarn_commit c = {.user = S("u"),
+                            .identifier = identifier,
+                            .watermark = NONE,
+                            .base_snapshot_id = NONE,
+                            .append.entries = &e,
+                            .append.count = 1};
+    struct tarn_commit_result result;
+    expect_ok(tarn_table_commit(f->t->op, branch, &c, &result));
+    return result.append_snapshot_id;
+}
+
+TARN_TEST(branches, have_histories_and_receipts_of_their_own)
+{
+    TARN_OWN(fixture_fini) struct fixture f;
+    setup(&f, t);
+    struct tarn_slice *names;
+    size_t count;
+    expect_status(tarn_table_create_branch(t->op, f.table, S("b"), S("nope")), TARN_TAG_NOT_FOUND,
+                  "nope");
+    expect_ok(tarn_table_create_branch(t->op, f.table, S("b"), S("kept")));
+    expect_status(tarn_table_create_branch(t->op, f.table, S("b"), S("kept")), TARN_BRANCH_EXISTS,
+                  "b");
+    expect_ok(tarn_table_branches(t->op, f.table, &names, &count));
+    expect_int((int64_t)count, 1);
+    expect_bytes(names[0], S("b"));
+    TARN_OWN(tarn_table_drop_ref) struct tarn_table *b = open_branch(&f, "b");
+    expect_str(tarn_table_main_uuid(b), tarn_table_uuid(f.table));
+    expect_true(tarn_uuid_valid(S(tarn_table_uuid(b))));
+    expect_true(strcmp(tarn_table_uuid(b), tarn_table_uuid(f.table)) != 0);
+    expect_int(land_in(&f, b, 3, "x"), 3); /* identifier 3 of this user landed in the table only */
+    expect_int(land_in(&f, b, 3, "x"), 3); /* and is known here now */
+    expect_int(fixture_land(&f, 6, "f"), 6);
+    expect_str(fixture_files(&f, NONE, NULL), "a b c d e f");
+    expect_true(folder_has(&f, "branch/branch-b/snapshot/snapshot-3"));
+    expect_true(folder_has(&f, "branch/branch-b/snapshot/snapshot-2"));
+    expect_false(folder_has(&f, "branch/branch-b/snapshot/snapshot-1"));
+    expect_true(folder_has(&f, "branch/branch-b/tag/tag-kept"));
+    /* the next life knows them again */
+    char uuid[TARN_UUID_SIZE];
+    memcpy(uuid, tarn_table_uuid(b), sizeof uuid);
+    tarn_table_drop_ref(&b);
+    b = open_branch(&f, "b");
+    expect_str(tarn_table_uuid(b), uuid);
+    expect_int(land_in(&f, b, 3, "x"), 3);
+    expect_ok(tarn_table_retire(t->op, b, true));
+    expect_ok(tarn_table_remove_branch(t->op, f.table, S("b")));
+    expect_status(tarn_table_remove_branch(t->op, f.table, S("b")), TARN_BRANCH_NOT_FOUND, "b");
+    expect_ok(tarn_table_branches(t->op, f.table, &names, &count));
+    expect_int((int64_t)count, 0);
+}
+
+static void fast_forward_cut_off(struct tarn_test *t, enum tarn_fault fault)
+{
+    bool struck = true;
+    for (int skip = 0; struck; skip++) {
+        TARN_OWN(fixture_fini) struct fixture f;
+        setup(&f, t);
+        expect_ok(tarn_table_create_branch(t->op, f.table, S("b"), S("kept")));
+        TARN_OWN(tarn_table_drop_ref) struct tarn_table *b = open_branch(&f, "b");
+        land_in(&f, b, 11, "x");
+        land_in(&f, b, 12, "y");
+        struct tarn_fault_rule rule = {
+            .call = "*", .skip_count = skip, .hit_count = 1, .fault = fault};
+        int before = tarn_store_faulty_call_count(f.store);
+        tarn_store_faulty_add(f.store, &rule);
+        struct tarn_status *s = tarn_table_fast_forward(t->op, f.table, b);
+        struck = tarn_store_faulty_call_count(f.store) - before > skip;
+        tarn_store_faulty_clear(f.store);
+        folder_check(&f);
+        expect_str(fixture_files(&f, NONE, NULL), folder_files(&f, others_newest(&f)));
+        if (s != TARN_OK) {
+            tarn_status_free(s);
+            expect_ok(tarn_table_fast_forward(t->op, f.table, b));
+        }
+        folder_check(&f);
+        expect_int(others_newest(&f), 4);
+        expect_str(fixture_files(&f, NONE, NULL), "a b x y");
+        expect_str(tags(&f, ""), "kept");
+        expect_int(fixture_fate(&f, 3).state, TARN_COMMIT_ROLLED_BACK);
+        expect_int(fixture_fate(&f, 12).state, TARN_COMMIT_LANDED); /* it came with the branch */
+        expect_int(fixture_land(&f, 13, "z"), 5);
+        tarn_table_drop_ref(&b);
+        fixture_restart(&f, skip % 2 == 1);
+        expect_str(fixture_files(&f, NONE, NULL), "a b x y z");
+    }
+}
+
+TARN_TEST(fast_forward_of_ours, that_is_cut_off_anywhere_goes_on)
+{
+    fast_forward_cut_off(t, TARN_FAULT_FAIL_BEFORE);
+    fast_forward_cut_off(t, TARN_FAULT_FAIL_AFTER);
+}
+
+/* A branch that stands on nothing of the table's: it takes its place as a whole. */
+TARN_TEST(fast_forward_of_ours, from_an_empty_branch_on_leaves_nothing_of_the_table)
+{
+    TARN_OWN(fixture_fini) struct fixture f;
+    setup(&f, t);
+    expect_ok(tarn_table_create_branch(t->op, f.table, S("b"), S("")));
+    TARN_OWN(tarn_table_drop_ref) struct tarn_table *b = open_branch(&f, "b");
+    expect_status(tarn_table_fast_forward(t->op, f.table, b), TARN_SNAPSHOT_NOT_FOUND,
+                  "no snapshot yet");
+    expect_int(land_in(&f, b, 11, "x"), 1);
+    expect_ok(tarn_table_fast_forward(t->op, f.table, b));
+    folder_check(&f);
+    expect_int(others_newest(&f), 1);
+    expect_str(fixture_files(&f, NONE, NULL), "x");
+    expect_str(tags(&f, ""), "");
+    expect_int(fixture_land(&f, 12, "y"), 2);
+    expect_str(folder_files(&f, 2), "x y");
+}
+
+TARN_TEST(branches, have_names_of_folders)
+{
+    static const char *const good[] = {"a", "2026-01", "main2", "b c", "é"};
+    static const char *const bad[] = {"", " ", "main", "Main", "12", "a/b", "a$b", "a\\b", "a\n"};
+    for (size_t i = 0; i < TARN_COUNT_OF(good); i++)
+        expect_ok(tarn_branch_check_name(S(good[i])));
+    for (size_t i = 0; i < TARN_COUNT_OF(bad); i++)
+        expect_status(tarn_branch_check_name(S(bad[i])), TARN_NAME_INVALID, "branch");
+}
