@@ -404,7 +404,7 @@ static struct tarn_status *check_names(const struct tarn_schema *s)
             return tarn_status_new(TARN_SCHEMA_INVALID,
                                    "column \"%.*s\" has a name that Paimon keeps for itself",
                                    TARN_SLICE_ARG(name));
-        if (!tarn_utf8_valid(name) || memchr(name.data, 0, name.size) != NULL)
+        if (!tarn_utf8_valid(name) || (name.size > 0 && memchr(name.data, 0, name.size) != NULL))
             return tarn_status_new(TARN_SCHEMA_INVALID, "the name of column %zu is no text", i + 1);
     }
     return TARN_OK;

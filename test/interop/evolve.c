@@ -19,7 +19,7 @@ static struct tarn_status *answer(struct tarn_slice line, struct tarn_arena *are
     TARN_TRY(tarn_json_parse(line, &json));
     tarn_json_print(tarn_json_find(json, "schema"), 0, &text);
     TARN_TRY(tarn_schema_decode(tarn_buf_slice(&text), arena, &schema));
-    tarn_test_schema_changes(tarn_json_find(json, "changes"), arena, &changes, &count);
+    TARN_TRY(tarn_test_schema_changes(tarn_json_find(json, "changes"), arena, &changes, &count));
     TARN_TRY(tarn_schema_evolve(&schema, changes, count,
                                 tarn_json_is_true(tarn_json_find(json, "snapshot")), 0, arena,
                                 &next));

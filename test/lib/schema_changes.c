@@ -1,8 +1,5 @@
 #include "schema_changes.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-
 static const struct {
     const char *action;
     enum tarn_schema_change_kind kind;
@@ -25,7 +22,8 @@ static const struct {
 static struct tarn_slice text_of(const struct tarn_json *json, const char *member,
                                  struct tarn_arena *arena)
 {
-    const struct tarn_json *value = tarn_json_find(json, member);
+    bool is_object = tarn_json_kind(json) == TARN_JSON_OBJECT;
+    const struct tarn_json *value = is_object ? tarn_json_find(json, member) : NULL;
     if (value == NULL || tarn_json_kind(value) != TARN_JSON_STRING)
         return (struct tarn_slice){0};
     struct tarn_slice text = tarn_json_text(value);
@@ -42,7 +40,8 @@ static void read_path(const struct tarn_json *json, struct tarn_arena *arena,
                       struct tarn_schema_change *out)
 {
     const struct tarn_json *names = tarn_json_find(json, "fieldNames");
-    size_t n = names == NULL ? 0 : tarn_json_count(names);
+    bool is_list = names != NULL && tarn_json_kind(names) == TARN_JSON_ARRAY;
+    size_t n = is_list ? tarn_json_count(names) : 0;
     struct tarn_slice *path = tarn_arena_calloc(arena, n + 1, sizeof *path);
     for (size_t i = 0; i < n; i++)
         path[i] = tarn_arena_copy(arena, tarn_json_text(tarn_json_at(names, i)));
@@ -69,23 +68,16 @@ static void read_move(const struct tarn_json *move, struct tarn_arena *arena,
     }
 }
 
-static void must(struct tarn_status *s, struct tarn_slice what)
-{
-    if (s == NULL)
-        return;
-    fprintf(stderr, "%.*s: %s\n", TARN_SLICE_ARG(what), tarn_status_message(s));
-    exit(2);
-}
-
-static void read_change(const struct tarn_json *json, struct tarn_arena *arena,
-                        struct tarn_schema_change *out)
+static struct tarn_status *read_change(const struct tarn_json *json, struct tarn_arena *arena,
+                                       struct tarn_schema_change *out)
 {
     struct tarn_slice action = text_of(json, "action", arena);
     size_t i = 0;
     while (i < TARN_COUNT_OF(actions) && !tarn_slice_is(action, actions[i].action))
         i++;
     if (i == TARN_COUNT_OF(actions))
-        must(tarn_status_new(TARN_INVALID_ARGUMENT, "no action of a schema change"), action);
+        return tarn_status_new(TARN_INVALID_ARGUMENT, "\"%.*s\" is no action of a schema change",
+                               TARN_SLICE_ARG(action));
     out->kind = actions[i].kind;
     out->key = text_of(json, "key", arena);
     out->value = text_of(json, actions[i].value, arena);
@@ -95,16 +87,19 @@ static void read_change(const struct tarn_json *json, struct tarn_arena *arena,
     if (type == NULL)
         type = tarn_json_find(json, "newDataType");
     if (type != NULL)
-        must(tarn_type_from_json(type, arena, &out->type), action);
+        TARN_TRY(tarn_type_from_json(type, arena, &out->type));
     read_path(json, arena, out);
     read_move(tarn_json_find(json, "move"), arena, out);
+    return TARN_OK;
 }
 
-void tarn_test_schema_changes(const struct tarn_json *list, struct tarn_arena *arena,
-                              struct tarn_schema_change **out, size_t *count)
+struct tarn_status *tarn_test_schema_changes(const struct tarn_json *list, struct tarn_arena *arena,
+                                             struct tarn_schema_change **out, size_t *count)
 {
-    *count = tarn_json_count(list);
+    bool is_list = list != NULL && tarn_json_kind(list) == TARN_JSON_ARRAY;
+    *count = is_list ? tarn_json_count(list) : 0;
     *out = tarn_arena_calloc(arena, *count + 1, sizeof **out);
     for (size_t i = 0; i < *count; i++)
-        read_change(tarn_json_at(list, i), arena, &(*out)[i]);
+        TARN_TRY(read_change(tarn_json_at(list, i), arena, &(*out)[i]));
+    return TARN_OK;
 }

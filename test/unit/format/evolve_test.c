@@ -34,7 +34,7 @@ static struct tarn_status *evolve(struct tarn_test *t, const char *json, const c
     size_t count;
     expect_ok(tarn_schema_decode(S(json), t->arena, &schema));
     expect_ok(tarn_json_parse(S(changes), &list));
-    tarn_test_schema_changes(list, t->arena, &parsed, &count);
+    expect_ok(tarn_test_schema_changes(list, t->arena, &parsed, &count));
     TARN_TRY(tarn_schema_evolve(&schema, parsed, count, has_snapshot, 5, t->arena, &next));
     tarn_schema_encode(&next, &text);
     expect_ok(tarn_schema_decode(tarn_buf_slice(&text), t->arena, &again)); /* always readable */
@@ -103,7 +103,8 @@ static void check_case(struct tarn_test *t, const struct tarn_json *bases, struc
     const char *base = tarn_arena_str(t->arena, tarn_json_text(tarn_json_find(json, "base")));
     const struct tarn_json *want = tarn_json_find(json, "want");
     struct tarn_schema schema = schema_of(t, tarn_json_find(bases, base));
-    tarn_test_schema_changes(tarn_json_find(json, "changes"), t->arena, &changes, &count);
+    expect_ok(
+        tarn_test_schema_changes(tarn_json_find(json, "changes"), t->arena, &changes, &count));
     TARN_OWN(tarn_status_drop) struct tarn_status *s =
         tarn_schema_evolve(&schema, changes, count,
                            tarn_json_is_true(tarn_json_find(json, "snapshot")), 0, t->arena, &next);
