@@ -2,18 +2,22 @@
 
 /* Where a subscription begins, what a snapshot tells its subscribers, and the consumers that remember positions. */
 
+struct tarn_status *tarn_service__looked(struct tarn_status *consumed)
+{
+    enum tarn_reason reason = tarn_status_reason(consumed);
+    if (reason != TARN_SNAPSHOT_EXPIRED && reason != TARN_SNAPSHOT_NOT_FOUND &&
+        reason != TARN_SNAPSHOT_ROLLED_BACK)
+        return consumed;
+    struct tarn_status *passes =
+        tarn_status_new(TARN_STORE_UNAVAILABLE, "%s", tarn_status_message(consumed));
+    tarn_status_free(consumed);
+    return passes;
+}
+
 struct tarn_status *tarn_service__look(struct tarn_op *op, struct tarn_table *table,
                                        const struct tarn_table_view **out)
 {
-    struct tarn_status *s = tarn_table_look(op, table, out);
-    enum tarn_reason reason = tarn_status_reason(s);
-    if (reason != TARN_SNAPSHOT_EXPIRED && reason != TARN_SNAPSHOT_NOT_FOUND &&
-        reason != TARN_SNAPSHOT_ROLLED_BACK)
-        return s;
-    struct tarn_status *passes =
-        tarn_status_new(TARN_STORE_UNAVAILABLE, "%s", tarn_status_message(s));
-    tarn_status_free(s);
-    return passes;
+    return tarn_service__looked(tarn_table_look(op, table, out));
 }
 
 /* --- ends that name where to begin anew --- */
@@ -364,6 +368,7 @@ struct tarn_status *tarn_service__plan_event(struct tarn_op *op, struct tarn_tab
         .changes = whole ? TARN_CHANGES_NONE : (enum tarn_changes)spec->how,
         .changes_from = snapshot_id - 1,
         .whole_buckets = !whole,
+        .of_itself = true,
     };
     TARN_TRY(tarn_service__look(op, table, &view));
     *differs = spec->how == TARN_CHANGES_DIFF && !whole;

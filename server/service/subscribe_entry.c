@@ -36,6 +36,7 @@ struct maker {
     size_t capacity;
     struct tarn_snapshot snapshot;
     bool whole, differs;
+    bool begins; /* it doesn't stand on the snapshot before */
 };
 
 static struct tarn_status *add_event(struct tarn_op *op, struct maker *m,
@@ -118,7 +119,7 @@ static struct tarn_status *check_before(struct tarn_op *op, const struct maker *
     if (!m->differs || before == 0)
         return TARN_OK;
     TARN_TRY(tarn_table_find_snapshot(op, m->table, before, &found, &snapshot, &identity));
-    if (found)
+    if (found && !m->begins)
         return TARN_OK;
     return tarn_service__reset(op, m->table, TARN_SNAPSHOT_EXPIRED,
                                "snapshot %" PRId64 " of table %s has expired", before,
@@ -146,11 +147,9 @@ static struct tarn_status *check_same(struct tarn_op *op, const struct maker *m,
 /* Its events. *made false: others were at work meanwhile, or the table's last look is older than the snapshot. */
 static struct tarn_status *make_events(struct tarn_op *op, struct maker *m, bool *made)
 {
-    TARN_OWN(tarn_table_view_drop) const struct tarn_table_view *view = NULL;
     *made = true;
     if (!m->spec->changes)
         return add_event(op, m, NULL, NULL, 0, false, true);
-    TARN_TRY(tarn_service__look(op, m->table, &view));
     m->differs = m->spec->how == TARN_CHANGES_DIFF && !m->whole;
     TARN_TRY(check_same(op, m, made));
     if (!*made)
@@ -171,6 +170,29 @@ static struct tarn_status *make_events(struct tarn_op *op, struct maker *m, bool
     return *made ? TARN_OK : check_before(op, m);
 }
 
+/* Somebody's put came late, and history begins with this snapshot: who was told what lies below it can't go on, and who begins with it was
+ * told nothing that it follows. *known false: others are at work. */
+static struct tarn_status *check_begins(struct tarn_op *op, struct maker *m,
+                                        const struct tarn_position *last, bool *known)
+{
+    TARN_OWN(tarn_table_view_drop) const struct tarn_table_view *view = NULL;
+    struct tarn_entry *entry = m->entry;
+    if (m->spec->changes) /* which wait for the next look */
+        TARN_TRY(tarn_service__look(op, m->table, &view));
+    TARN_TRY(tarn_service__looked(tarn_table_begins_history(
+        op, m->table, entry->snapshot_id, entry->identity, !m->spec->changes, known, &m->begins)));
+    if (!m->begins)
+        return TARN_OK;
+    entry->parent_identity = 0;
+    if (last->identity == 0)
+        return TARN_OK;
+    return tarn_service__reset(op, m->table, TARN_SNAPSHOT_EXPIRED,
+                               "snapshot %" PRId64
+                               " of table %s doesn't stand on the one before it, which was told: "
+                               "history begins with it",
+                               entry->snapshot_id, tarn_table_name(m->table));
+}
+
 /* In this order: what is after `last` is read while `last` is there, before and behind, so it was put upon it. */
 struct tarn_status *tarn_service__entry_make(struct tarn_op *op, struct tarn_table *table,
                                              const struct tarn_topic_spec *spec,
@@ -181,7 +203,7 @@ struct tarn_status *tarn_service__entry_make(struct tarn_op *op, struct tarn_tab
     struct maker m = {.table = table, .spec = spec, .entry = entry, .whole = whole};
     struct tarn_position parent = *last, self = *last;
     struct tarn_status *s = TARN_OK;
-    bool found, made = false;
+    bool found, known = false, made = false;
     *out = NULL;
     atomic_init(&entry->ref_count, 1);
     entry->door = spec->door;
@@ -199,6 +221,8 @@ struct tarn_status *tarn_service__entry_make(struct tarn_op *op, struct tarn_tab
     }
     entry->parent_identity = parent.identity;
     if (found)
+        s = check_begins(op, &m, last, &known);
+    if (s == TARN_OK && found && known)
         s = make_events(op, &m, &made);
     if (s != TARN_OK && !is_gone(s))
         return s;

@@ -30,6 +30,8 @@ TARN_MUST struct tarn_status *tarn_service__reset(struct tarn_op *op, struct tar
     TARN_PRINTF(4, 5);
 
 /* tarn_table_look. A history that others rewrite while it is read is no end of a stream: UNAVAILABLE, it passes. */
+TARN_MUST struct tarn_status *tarn_service__looked(
+    struct tarn_status *consumed); /* the same of a look that was made */
 TARN_MUST struct tarn_status *tarn_service__look(struct tarn_op *op, struct tarn_table *table,
                                                  const struct tarn_table_view **out);
 

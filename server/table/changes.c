@@ -209,6 +209,14 @@ static struct tarn_status *check_range(struct tarn_planner *p, int64_t earliest,
                                "changes of table %s from snapshot %" PRId64
                                " on are not kept any more; the earliest is %" PRId64,
                                tarn_table_name(p->table), *from, first);
+    bool begins = false;
+    if (*from > 0 && *from < to && !p->request.of_itself)
+        TARN_TRY(tarn_table__begins(p->op, p->table, *from + 1, &begins));
+    if (begins)
+        return tarn_status_new(TARN_SNAPSHOT_EXPIRED,
+                               "snapshot %" PRId64 " of table %s doesn't stand on snapshot %" PRId64
+                               ": history begins with it, and changes are those behind it",
+                               *from + 1, tarn_table_name(p->table), *from);
     return TARN_OK;
 }
 

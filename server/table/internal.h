@@ -210,6 +210,9 @@ struct tarn_delta { /* what one snapshot says, in order */
     size_t changelog_count;
     uint64_t content; /* of what was let go (receipts.c): a large one is dealt with bit by bit */
 };
+/* Is it the first indexed one, and another history's lies below it in the folder? */
+TARN_MUST struct tarn_status *tarn_table__begins(struct tarn_op *op, struct tarn_table *table,
+                                                 int64_t id, bool *out);
 /* One snapshot on top of the indexed one. */
 TARN_MUST struct tarn_status *tarn_table__index_add(struct tarn_op *op, struct tarn_table *table,
                                                     const struct tarn_snapshot *snapshot,

@@ -89,3 +89,15 @@ struct tarn_status *tarn_table__stands_on(struct tarn_op *op, struct tarn_table 
     *out = s == TARN_OK && sum.hashes[0] == 0 && sum.hashes[1] == 0;
     return s;
 }
+
+struct tarn_status *tarn_table__begins(struct tarn_op *op, struct tarn_table *table, int64_t id,
+                                       bool *out)
+{
+    TARN_OWN(tarn_arena_drop) struct tarn_arena *arena = tarn_arena_new();
+    struct tarn_snapshot below;
+    struct tarn_slice json;
+    int64_t first;
+    TARN_TRY(tarn_table__indexed_first(table, &first));
+    *out = first == id && id > 1;
+    return *out ? tarn_table__read_snapshot(op, table, id - 1, arena, out, &json, &below) : TARN_OK;
+}

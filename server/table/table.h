@@ -303,6 +303,8 @@ struct tarn_plan_request {
     bool whole_buckets;   /* of changes: one split a bucket, as streaming readers want them; not
                                 * where the table has no buckets */
     bool with_overwrites; /* of changes: DELTA takes what OVERWRITE snapshots added, too */
+    bool
+        of_itself; /* of changes: what the snapshot says that it changed, also where it doesn't stand on the one below */
     bool has_limit;
     int64_t limit; /* no more files than surely hold so many rows */
 };

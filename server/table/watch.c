@@ -37,17 +37,36 @@ struct tarn_status *tarn_table_is_indexed(struct tarn_table *table, int64_t id, 
     return TARN_OK;
 }
 
+/* Looks where the index is behind the folder. */
+static struct tarn_status *look_for(struct tarn_op *op, struct tarn_table *table, int64_t id,
+                                    uint64_t identity, bool *out)
+{
+    TARN_OWN(tarn_table_view_drop) const struct tarn_table_view *view = NULL;
+    TARN_TRY(tarn_table_is_indexed(table, id, identity, out));
+    if (*out)
+        return TARN_OK;
+    tarn_table__look_again(table);
+    TARN_TRY(tarn_table_look(op, table, &view));
+    return tarn_table_is_indexed(table, id, identity, out);
+}
+
 struct tarn_status *tarn_table_follows(struct tarn_op *op, struct tarn_table *table, int64_t id,
                                        uint64_t identity, uint64_t next_identity, bool *out)
 {
-    TARN_TRY(tarn_table_is_indexed(table, id + 1, next_identity, out));
-    if (!*out) {
-        TARN_OWN(tarn_table_view_drop) const struct tarn_table_view *view = NULL;
-        tarn_table__look_again(table);
-        TARN_TRY(tarn_table_look(op, table, &view));
-        TARN_TRY(tarn_table_is_indexed(table, id + 1, next_identity, out));
-    }
+    TARN_TRY(look_for(op, table, id + 1, next_identity, out));
     return *out ? tarn_table_is_indexed(table, id, identity, out) : TARN_OK;
+}
+
+struct tarn_status *tarn_table_begins_history(struct tarn_op *op, struct tarn_table *table,
+                                              int64_t id, uint64_t identity, bool look, bool *known,
+                                              bool *out)
+{
+    *out = false;
+    if (look)
+        TARN_TRY(look_for(op, table, id, identity, known));
+    else
+        TARN_TRY(tarn_table_is_indexed(table, id, identity, known));
+    return *known ? tarn_table__begins(op, table, id, out) : TARN_OK;
 }
 
 struct tarn_status *tarn_table_find_ids(struct tarn_op *op, struct tarn_table *table,
@@ -56,8 +75,13 @@ struct tarn_status *tarn_table_find_ids(struct tarn_op *op, struct tarn_table *t
     TARN_OWN(tarn_table__leave) TARN_UNUSED pthread_rwlock_t *place = tarn_table__enter(table);
     struct tarn_range range;
     TARN_TRY(tarn_table__check_here(table));
+    int64_t first;
+    bool begins = false;
     TARN_TRY(tarn_table__find_range(op, table, &range));
-    *earliest = range.earliest;
+    TARN_TRY(tarn_table__indexed_first(table, &first));
+    if (first > range.earliest && first <= range.latest)
+        TARN_TRY(tarn_table__begins(op, table, first, &begins));
+    *earliest = begins ? first : range.earliest;
     *latest = range.latest;
     return TARN_OK;
 }

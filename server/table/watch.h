@@ -31,7 +31,14 @@ TARN_MUST struct tarn_status *tarn_table_is_indexed(struct tarn_table *table, in
 TARN_MUST struct tarn_status *tarn_table_follows(struct tarn_op *op, struct tarn_table *table,
                                                  int64_t id, uint64_t identity,
                                                  uint64_t next_identity, bool *out);
-/* Ids of the retained snapshots as the folder has them now, however lately the table was looked at; 0, 0: none. Others
+/* Does history begin with snapshot `id` of this identity, although one lies below it in the folder? It doesn't stand on that, which is another
+ * history's. look: where the index is behind the folder. *known false: it still is, or others put another one there. */
+TARN_MUST struct tarn_status *tarn_table_begins_history(struct tarn_op *op,
+                                                        struct tarn_table *table, int64_t id,
+                                                        uint64_t identity, bool look, bool *known,
+                                                        bool *out);
+/* Ids of the retained snapshots as the folder has them now, however lately the table was looked at, but for those of another history
+ * below the one that the index knows; 0, 0: none. Others
  * may be at work in it: what doesn't fit is asked again. */
 TARN_MUST struct tarn_status *tarn_table_find_ids(struct tarn_op *op, struct tarn_table *table,
                                                   int64_t *earliest, int64_t *latest);

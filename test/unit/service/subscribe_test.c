@@ -639,6 +639,79 @@ TARN_TEST(subscribe, what_follows_an_expired_snapshot_is_known_to_stand_on_it)
     tarn_buf_drop(&token);
 }
 
+static void commit_file(struct subs *s, const char *name, int64_t id)
+{
+    struct tarn_manifest_entry entry;
+    struct tarn_commit_result result;
+    expect_ok(
+        tarn_manifest_entry_unpack(fixture_file(&s->f, "k", name, 1, 10), s->f.t->arena, &entry));
+    struct tarn_commit commit = {.user = S("u"),
+                                 .identifier = ++s->identifier,
+                                 .watermark = TARN_SNAPSHOT_NONE,
+                                 .base_snapshot_id = TARN_SNAPSHOT_NONE,
+                                 .kind = TARN_COMMIT_APPEND,
+                                 .append = {.entries = &entry, .count = 1}};
+    expect_ok(tarn_table_commit(s->f.t->op, s->table, &commit, &result));
+    expect_int(result.append_snapshot_id, id);
+}
+
+/* Snapshot 3 becomes one that stands on 1, with what 2 brings: as a put that came late, upon a history that was rewritten. */
+static void put_late(struct subs *s)
+{
+    struct tarn_test *t = s->f.t;
+    struct tarn_buf json = {0}, next = {0};
+    struct tarn_snapshot snapshot;
+    expect_ok(tarn_store_get(s->f.inner, t->op, "db.db/k/snapshot/snapshot-2", &json));
+    expect_ok(tarn_snapshot_decode(tarn_buf_slice(&json), t->arena, &snapshot));
+    snapshot.id = 3;
+    snapshot.uuid = S("0f6eb877-32f9-4ec5-97a1-08f2e270c7c4");
+    tarn_snapshot_encode(&snapshot, &next);
+    expect_ok(
+        tarn_store_put(s->f.inner, t->op, "db.db/k/snapshot/snapshot-3", tarn_buf_slice(&next)));
+    tarn_buf_drop(&json);
+    tarn_buf_drop(&next);
+}
+
+TARN_TEST(subscribe, a_history_that_begins_anew_is_an_explicit_end)
+{
+    TARN_OWN(subs_fini) struct subs s;
+    subs_init(&s, t, 30000);
+    commit_file(&s, "a", 1);
+    commit_file(&s, "b", 2);
+    struct stream *streams[3];
+    for (int i = 0; i < 3; i++) {
+        streams[i] = subscribe(&s, (struct tarn_subscribe_request){
+                                       .from = TARN_FROM_EARLIEST,
+                                       .changes = i > 0,
+                                       .how = i == 2 ? TARN_CHANGES_DIFF : TARN_CHANGES_AUTO});
+        expect_ids(streams[i], 1, 2);
+    }
+    struct tarn_slice second = token_of(t, streams[0], 1);
+    struct tarn_buf token = {0};
+    put_late(&s);
+    for (int i = 0; i < 3; i++) {
+        struct tarn_status *end = end_of(streams[i]);
+        expect_str(tarn_status_get(end, "earliest_snapshot"), "3");
+        tarn_buf_clear(&token);
+        expect_ok(tarn_hex_decode(S(tarn_status_get(end, "earliest_token")), &token));
+        expect_status(end, TARN_SNAPSHOT_EXPIRED, "history begins with it");
+        expect_int(count_of(streams[i]), 2);
+        leave(streams[i]);
+    }
+    struct stream *resumed =
+        subscribe(&s, (struct tarn_subscribe_request){.from = TARN_FROM_TOKEN, .token = second});
+    expect_status(end_of(resumed), TARN_SNAPSHOT_EXPIRED, "history begins with it");
+    leave(resumed);
+    for (int changes = 0; changes < 2; changes++) {
+        struct stream *anew = subscribe(
+            &s, (struct tarn_subscribe_request){
+                    .from = TARN_FROM_TOKEN, .token = tarn_buf_slice(&token), .changes = changes});
+        expect_ids(anew, 3, 3);
+        leave(anew);
+    }
+    tarn_buf_drop(&token);
+}
+
 /* The table knows the old snapshot's changes, the folder has another one: it is told when the table has looked. */
 TARN_TEST(subscribe, changes_are_of_the_snapshot_that_is_told)
 {

@@ -852,5 +852,14 @@ TARN_TEST(used_id, of_a_late_put_of_others_is_what_it_names)
     expect_str(folder_files(&f, 4), "a b late");
     fixture_restart(&f, true);
     expect_str(fixture_files(&f, NONE, NULL), "a b late");
+    struct tarn_plan_request changes = {
+        .version = TARN_VERSION_LATEST, .no_splits = true, .changes = TARN_CHANGES_DELTA};
+    struct tarn_plan p;
+    changes.changes_from = 2; /* of x, which isn't history */
+    expect_status(tarn_table_plan(t->op, f.table, &changes, &p), TARN_SNAPSHOT_EXPIRED,
+                  "snapshot 3 of table db.t doesn't stand on snapshot 2");
+    changes.changes_from = 3;
+    expect_ok(tarn_table_plan(t->op, f.table, &changes, &p));
+    expect_int(p.file_count, 1);
     expect_int(fixture_land(&f, 3, "c"), 5);
 }
