@@ -24,7 +24,8 @@ struct tarn_rest__endpoint {
 /* Ends with one whose method is NULL. */
 extern const struct tarn_rest__endpoint tarn_rest__database_endpoints[],
     tarn_rest__table_endpoints[], tarn_rest__snapshot_endpoints[], tarn_rest__tag_endpoints[],
-    tarn_rest__consumer_endpoints[], tarn_rest__absent_endpoints[];
+    tarn_rest__partition_endpoints[], tarn_rest__consumer_endpoints[],
+    tarn_rest__absent_endpoints[];
 #define TARN_REST_END                                                                              \
     {                                                                                              \
         NULL, NULL, NULL                                                                           \

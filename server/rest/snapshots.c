@@ -14,11 +14,13 @@ static struct tarn_status *get_latest(struct tarn_rest__call *call)
 {
     struct tarn_table_ref ref;
     struct tarn_totals totals;
+    int64_t last_file_ms;
     struct tarn_slice json;
     struct tarn_buf *out = &call->response->body;
     bool found;
     TARN_TRY(tarn_rest__ref(call, &ref));
-    TARN_TRY(tarn_service_latest_snapshot(call->op, call->service, ref, &found, &json, &totals));
+    TARN_TRY(tarn_service_latest_snapshot(call->op, call->service, ref, &found, &json, &totals,
+                                          &last_file_ms));
     if (!found)
         return none_yet(ref, ref.table);
     tarn_buf_add_str(out, "{\"snapshot\":{\"snapshot\":");
@@ -26,7 +28,7 @@ static struct tarn_status *get_latest(struct tarn_rest__call *call)
     tarn_buf_printf(out,
                     ",\"recordCount\":%" PRId64 ",\"fileSizeInBytes\":%" PRId64
                     ",\"fileCount\":%" PRId64 ",\"lastFileCreationTime\":%" PRId64 "}}",
-                    totals.record_count, totals.size, totals.file_count, totals.last_file_ms);
+                    totals.record_count, totals.size, totals.file_count, last_file_ms);
     return TARN_OK;
 }
 

@@ -78,9 +78,10 @@ struct tarn_status *tarn_service_files_next(struct tarn_op *op, struct tarn_plan
 
 /* --- sums --- */
 
-/* Files carry the wall clock of their writer's zone; the daemon's own is the best guess at it. */
-static int64_t epoch_of_local(int64_t local_ms)
+int64_t tarn_service__epoch_of_local(int64_t local_ms)
 {
+    if (local_ms == TARN_FILE_NONE)
+        return 0;
     time_t seconds = (time_t)(local_ms / 1000);
     struct tm fields;
     if (gmtime_r(&seconds, &fields) == NULL)
@@ -169,8 +170,7 @@ static struct tarn_status *sum_file(struct summing *s, const struct tarn_manifes
     g->run_count += f->level == 0 || new_level;
     if (f->delete_row_count != TARN_FILE_NONE)
         g->delete_row_count += f->delete_row_count;
-    if (f->creation_time_ms != TARN_FILE_NONE)
-        g->last_file_ms = TARN_MAX(g->last_file_ms, epoch_of_local(f->creation_time_ms));
+    g->last_file_ms = TARN_MAX(g->last_file_ms, tarn_service__epoch_of_local(f->creation_time_ms));
     return TARN_OK;
 }
 

@@ -28,37 +28,21 @@ struct tarn_status *tarn_service_list_snapshots(struct tarn_op *op, struct tarn_
     return TARN_OK;
 }
 
-static struct tarn_status *sum_up(struct tarn_op *op, struct tarn_service *service,
-                                  struct tarn_table_ref ref, struct tarn_totals *out)
-{
-    struct tarn_group_facts *groups;
-    size_t count;
-    TARN_TRY(
-        tarn_service_list_groups(op, service, ref, TARN_VERSION_LATEST, false, &groups, &count));
-    *out = (struct tarn_totals){0};
-    for (size_t i = 0; i < count; i++) {
-        out->record_count += groups[i].record_count;
-        out->file_count += groups[i].file_count;
-        out->size += groups[i].size;
-        out->last_file_ms = TARN_MAX(out->last_file_ms, groups[i].last_file_ms);
-    }
-    return TARN_OK;
-}
-
 struct tarn_status *tarn_service_latest_snapshot(struct tarn_op *op, struct tarn_service *service,
                                                  struct tarn_table_ref ref, bool *found,
                                                  struct tarn_slice *json,
-                                                 struct tarn_totals *totals)
+                                                 struct tarn_totals *totals, int64_t *last_file_ms)
 {
     TARN_OWN(tarn_table_drop_ref) struct tarn_table *table = NULL;
     TARN_OWN(tarn_table_view_drop) const struct tarn_table_view *view = NULL;
     TARN_TRY(tarn_service__table(op, service, ref, TARN_ACTION_READ, &table));
-    TARN_TRY(tarn_table_look_or_last(op, table, &view));
+    TARN_TRY(tarn_table_totals(op, table, &view, totals));
     *found = view->has_snapshot;
     if (!*found)
         return TARN_OK;
     *json = tarn_arena_copy(op->arena, view->snapshot.json);
-    return sum_up(op, service, ref, totals);
+    *last_file_ms = tarn_service__epoch_of_local(totals->last_file_local_ms);
+    return TARN_OK;
 }
 
 static struct tarn_status *parse_version(struct tarn_op *op, struct tarn_table *table,

@@ -52,6 +52,8 @@ TARN_MUST struct tarn_status *tarn_service__describe(struct tarn_op *op,
                                                      const struct tarn_schema *reading,
                                                      const int64_t *schema_ids, size_t count,
                                                      struct tarn_table_description *out);
+/* Files carry the wall clock of their writer's zone; the daemon's own is the best guess at it. 0: it isn't said. */
+int64_t tarn_service__epoch_of_local(int64_t local_ms);
 struct tarn_slice tarn_service__pack(struct tarn_op *op, const struct tarn_manifest_entry *entry,
                                      bool with_stats);
 TARN_MUST struct tarn_status *tarn_service__unpack(struct tarn_op *op,

@@ -179,16 +179,10 @@ TARN_MUST struct tarn_status *tarn_service_drop_table(struct tarn_op *op,
 TARN_MUST struct tarn_status *tarn_service_list_snapshots(
     struct tarn_op *op, struct tarn_service *service, struct tarn_table_ref ref,
     struct tarn_page page, struct tarn_snapshot **out, size_t *count, const char **next_token);
-struct tarn_totals { /* of live files, in the latest snapshot */
-    int64_t record_count, file_count, size;
-    int64_t last_file_ms; /* when the newest was made; 0: there is none */
-};
 /* The latest snapshot's own text. *found false: there is none yet. */
-TARN_MUST struct tarn_status *tarn_service_latest_snapshot(struct tarn_op *op,
-                                                           struct tarn_service *service,
-                                                           struct tarn_table_ref ref, bool *found,
-                                                           struct tarn_slice *json,
-                                                           struct tarn_totals *totals);
+TARN_MUST struct tarn_status *tarn_service_latest_snapshot(
+    struct tarn_op *op, struct tarn_service *service, struct tarn_table_ref ref, bool *found,
+    struct tarn_slice *json, struct tarn_totals *totals, int64_t *last_file_ms /* 0: none */);
 /* By the name that Paimon's clients give a version: EARLIEST, LATEST, a number, else a tag. Its text, without what a tag adds to
  * it. *found false: the table has none yet. SNAPSHOT_NOT_FOUND, SNAPSHOT_EXPIRED, TAG_NOT_FOUND. */
 TARN_MUST struct tarn_status *tarn_service_find_snapshot(struct tarn_op *op,
@@ -265,11 +259,33 @@ TARN_MUST struct tarn_status *tarn_service_list_groups(
     struct tarn_op *op, struct tarn_service *service, struct tarn_table_ref ref,
     struct tarn_version version, bool by_bucket, struct tarn_group_facts **out, size_t *count);
 
-/* --- commit: entries of outside, checked here as if an enemy had made them --- */
 struct tarn_partition_match { /* columns that it doesn't name: any value */
     const struct tarn_partition_value *values;
     size_t value_count;
 };
+/* A partition as catalogs list it. */
+struct tarn_partition_facts {
+    struct tarn_slice name;       /* dt=2026-01-31/hour=3: as folders are named, but not escaped */
+    const struct tarn_pair *spec; /* its parts; a null is the table's partition.default-name */
+    size_t spec_count;
+    struct tarn_totals totals;
+    int64_t last_file_ms;
+};
+/* By name, of the latest snapshot; page.pattern and the token are about names. */
+TARN_MUST struct tarn_status *tarn_service_list_partitions(struct tarn_op *op,
+                                                           struct tarn_service *service,
+                                                           struct tarn_table_ref ref,
+                                                           struct tarn_page page,
+                                                           struct tarn_partition_facts **out,
+                                                           size_t *count, const char **next_token);
+#define TARN_PARTITIONS_ASKED_MAX 1000 /* at once */
+/* Those of them that are there. */
+TARN_MUST struct tarn_status *tarn_service_find_partitions(
+    struct tarn_op *op, struct tarn_service *service, struct tarn_table_ref ref,
+    const struct tarn_partition_match *specs, size_t spec_count, struct tarn_partition_facts **out,
+    size_t *count);
+
+/* --- commit: entries of outside, checked here as if an enemy had made them --- */
 struct tarn_commit_request {
     struct tarn_table_ref ref;
     struct tarn_commit commit; /* but for `kind` and `partitions`, which follow from the rest */

@@ -16,6 +16,7 @@
  *   SEQUENCES uuid | partition | bucket -> next number
  *   PINS      pins.c
  *   PAGES     page_records.c
+ *   SNAPSHOTS uuid | 't' or 'p'   totals.c
  *
  * `made` is the file's creation time: files that were written together lie together, in order of keys or of arrival,
  * so that what is known of a stretch of them rules out many at once. Who has only a name finds it through NAMES.
@@ -71,9 +72,11 @@ struct tarn_index_batch {
     struct tarn_table *table;
     struct tarn_state_batch *batch;
     struct tarn_map *touched; /* NAMES key -> struct touched */
+    struct tarn_map *totals;  /* partition -> sums (totals.c) */
     struct live_change *changes;
     size_t change_count, change_capacity, entry_count;
     int64_t snapshot_id; /* whose delta this is; 0: none */
+    int64_t reached_id;  /* whose record this batch has; 0: none */
     struct tarn_arena *arena;
 };
 
@@ -83,6 +86,7 @@ struct tarn_index_batch *tarn_table__index_batch_new(struct tarn_table *table)
     b->table = table;
     b->batch = tarn_state_batch_new();
     b->touched = tarn_map_new();
+    b->totals = tarn_map_new();
     b->arena = tarn_arena_new();
     return b;
 }
@@ -93,6 +97,7 @@ void tarn_table__index_batch_free(struct tarn_index_batch *b)
         return;
     tarn_state_batch_free(b->batch);
     tarn_map_free(b->touched);
+    tarn_map_free(b->totals);
     free(b->changes);
     tarn_arena_free(b->arena);
     free(b);
@@ -148,6 +153,7 @@ static void batch_add(struct tarn_index_batch *b, const struct tarn_manifest_ent
     tarn_key_add_i64(&made, entry->file.creation_time_ms);
     tarn_table__change_key(uuid, added_by, TARN_CHANGE_ADDED, entry, &change);
     note_change(b, tarn_buf_slice(&key), 1);
+    tarn_table__totals_note(b->totals, b->arena, entry->partition, entry, 1);
     touch(b, tarn_buf_slice(&name), (struct touched){true, added_by, entry->file.creation_time_ms});
     put(b, TARN_FAMILY_LIVE, &key, &value);
     put(b, TARN_FAMILY_NAMES, &name, &made);
@@ -241,6 +247,17 @@ static void forget_added(struct tarn_index_batch *b, const struct tarn_manifest_
     take_away(b, TARN_FAMILY_STATS, live_key);
 }
 
+/* packed: what the index has of it; absent: it came with the same batch, and its entry says the same. */
+static struct tarn_status *note_removed(struct tarn_index_batch *b, struct tarn_slice packed,
+                                        const struct tarn_manifest_entry *entry)
+{
+    struct tarn_manifest_entry there = *entry;
+    if (packed.data != NULL)
+        TARN_TRY(tarn_manifest_entry_view(packed, NULL, &there));
+    tarn_table__totals_note(b->totals, b->arena, entry->partition, &there, -1);
+    return TARN_OK;
+}
+
 /* *found false: the entry isn't live, so the index and the table disagree. */
 static struct tarn_status *batch_remove(struct tarn_index_batch *b, const struct placed *placed,
                                         int64_t removed_by, bool *found)
@@ -266,9 +283,10 @@ static struct tarn_status *batch_remove(struct tarn_index_batch *b, const struct
     }
     if (!*found)
         return TARN_OK;
-    struct tarn_slice packed;
+    struct tarn_slice packed = {0};
     if (t == NULL && !tarn_table__split_value(tarn_buf_slice(&value), &added_by, &packed))
         return tarn_table__damaged_value(tarn_buf_slice(&value));
+    TARN_TRY(note_removed(b, t == NULL ? packed : tarn_slice_str(NULL), entry));
     tarn_table__live_key(uuid, &live, &key);
     note_change(b, tarn_buf_slice(&key), -1);
     touch(b, tarn_buf_slice(&name), (struct touched){.live = false});
@@ -292,6 +310,7 @@ struct tarn_status *tarn_table__index_batch_write(struct tarn_index_batch *b)
     struct tarn_table *table = b->table;
     if (b->change_count > 0)
         TARN_TRY(tarn_table__pages_need(table));
+    TARN_TRY(tarn_table__totals_apply(table, b->batch, b->totals, b->reached_id));
     pthread_mutex_lock(&table->index_lock);
     for (size_t i = 0; i < b->change_count; i++)
         tarn_table__pages_changing(table, b->batch, b->changes[i].key);
@@ -303,9 +322,12 @@ struct tarn_status *tarn_table__index_batch_write(struct tarn_index_batch *b)
     pthread_mutex_unlock(&table->index_lock);
     tarn_state_batch_free(b->batch);
     tarn_map_free(b->touched);
+    tarn_map_free(b->totals);
     tarn_arena_free(b->arena);
     b->batch = tarn_state_batch_new();
     b->touched = tarn_map_new();
+    b->totals = tarn_map_new();
+    b->reached_id = 0;
     b->arena = tarn_arena_new();
     b->change_count = b->entry_count = 0;
     return s;
@@ -432,7 +454,7 @@ void tarn_table__index_batch_snapshot(struct tarn_index_batch *b,
     tarn_state_batch_put(b->batch, b->table->env->state, TARN_FAMILY_SNAPSHOTS,
                          tarn_buf_slice(&key), json);
     put_mark(b, snapshot->id, tarn_xxh64(json, 0), TARN_INDEX_LAYOUT);
-    b->snapshot_id = snapshot->id; /* also where it changed nothing */
+    b->snapshot_id = b->reached_id = snapshot->id; /* also where it changed nothing */
     tarn_table__receipts_add(b->batch, b->table, snapshot, delta);
 }
 
@@ -522,6 +544,7 @@ struct tarn_status *tarn_table__index_clear(struct tarn_table *table, bool recei
     tarn_table__set_whole(table, false); /* before: no plan may take what is left for all */
     pthread_mutex_lock(&table->index_lock);
     struct tarn_status *s = tarn_state_write(table->env->state, b->batch, false);
+    tarn_table__totals_forget(table);
     tarn_table__pages_forget(table);
     pthread_mutex_unlock(&table->index_lock);
     return s;

@@ -75,6 +75,18 @@ void tarn_table__index_batch_snapshot(struct tarn_index_batch *batch,
                                       const struct tarn_delta *delta);
 TARN_MUST struct tarn_status *tarn_table__index_batch_write(struct tarn_index_batch *batch);
 
+/* --- sums of live files (totals.c) --- */
+/* A file of the partition comes (1) or goes (-1): noted in the map, partition -> sums in the arena. */
+void tarn_table__totals_note(struct tarn_map *partitions, struct tarn_arena *arena,
+                             struct tarn_slice partition, const struct tarn_manifest_entry *entry,
+                             int sign);
+/* What was noted, into the batch that does it. snapshot_id: the index reaches it with this batch; 0: not yet. */
+TARN_MUST struct tarn_status *tarn_table__totals_apply(struct tarn_table *table,
+                                                       struct tarn_state_batch *batch,
+                                                       const struct tarn_map *partitions,
+                                                       int64_t snapshot_id);
+void tarn_table__totals_forget(struct tarn_table *table); /* the state doesn't have them any more */
+
 /* --- what a snapshot is made of (stands.c) --- */
 struct tarn_manifests {
     struct tarn_arena *arena;         /* NULL: not read */

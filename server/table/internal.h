@@ -106,6 +106,7 @@ struct tarn_table {
     bool slot_filled; /* it is */
     int64_t schema_looked_ms, put_begun_ms, put_took_ms;
     unsigned publish_count;
+    int totals_state; /* totals.c */
     bool doubt_ended; /* no receipt of what is retained is in doubt */
     struct tarn_buf forget_doubtful,
         forget_void;                       /* where forgetting goes on (receipts_horizon.c) */

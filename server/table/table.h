@@ -134,6 +134,28 @@ TARN_MUST struct tarn_status *tarn_table_manifests(struct tarn_op *op, struct ta
                                                    struct tarn_manifest_file **delta,
                                                    size_t *delta_count);
 
+/* --- sums over live files --- */
+struct tarn_totals {
+    int64_t file_count, record_count, size;
+    int64_t
+        last_file_local_ms; /* when the newest there ever was was made, by the wall clock of its writer's zone; TARN_FILE_NONE */
+    int32_t total_buckets;  /* of a partition: as its newest file says */
+};
+struct tarn_partition_totals {
+    struct tarn_slice partition;
+    struct tarn_totals totals;
+};
+/* Of the latest snapshot, which is *view's (owned). The first call walks all live files, later ones don't, nor does a commit. */
+TARN_MUST struct tarn_status *tarn_table_totals(struct tarn_op *op, struct tarn_table *table,
+                                                const struct tarn_table_view **view,
+                                                struct tarn_totals *out);
+/* Of each partition that has live files, in no order that means something. Where commits flow, those of this moment. */
+TARN_MUST struct tarn_status *tarn_table_partition_totals(struct tarn_op *op,
+                                                          struct tarn_table *table,
+                                                          const struct tarn_table_view **view,
+                                                          struct tarn_partition_totals **out,
+                                                          size_t *count);
+
 /* --- commit --- */
 enum tarn_overwrite {
     TARN_OVERWRITE_NONE,       /* what is deleted is named */

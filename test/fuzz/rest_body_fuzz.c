@@ -47,7 +47,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     tarn_op_init(&op);
     struct tarn_status *s = tarn_rest__parse(tarn_slice_of(data, size), &body);
     if (s == TARN_OK) {
+        struct tarn_schema_change *changes;
+        size_t change_count;
         tarn_status_free(take_pieces(&op, body));
+        tarn_status_free(tarn_rest__to_changes(&op, body, &changes, &change_count));
         const struct tarn_json *schema = tarn_json_find(body, "schema");
         tarn_status_free(take_schema(&op, schema == NULL ? body : schema));
     }

@@ -144,6 +144,23 @@ PARTITIONED = {"fields": [{"id": 0, "name": "id", "type": "BIGINT NOT NULL"}, {"
                "partitionKeys": ["dt"], "primaryKeys": ["id", "dt"], "options": {"bucket": "1"}, "comment": None}
 
 
+def expect_sums(name):
+    """What is served of a table and its partitions, against the files that a plan has."""
+    path = "/lab-1.x/databases/" + name.replace(".", "/tables/")
+    files = tarnd.lines("files", name)
+    latest = http("GET", path + "/snapshot")[1]["snapshot"]
+    equal((latest["fileCount"], latest["recordCount"], latest["fileSizeInBytes"]),
+          (len(files), sum(f["rows"] for f in files), sum(f["size_bytes"] for f in files)), "sums of the table")
+    partitions = http("GET", path + "/partitions")[1]["partitions"]
+    want = {}
+    for f in files:
+        sums = want.setdefault(f["partition"], [0, 0, 0])
+        for i, more in enumerate((1, f["rows"], f["size_bytes"])):
+            sums[i] += more
+    got = {",".join(f"{k}={v}" for k, v in p["spec"].items()): [p["fileCount"], p["recordCount"], p["fileSizeInBytes"]] for p in partitions}
+    equal(got, want, "sums of partitions")
+
+
 def all_write(schema, name):
     """Java, pypaimon and tarn in turn, on one table."""
     create(java, name, schema)
@@ -162,6 +179,7 @@ def all_write(schema, name):
         equal(sum(want.values()), len(seen) if schema["primaryKeys"] else 48, "rows that tarn reads")
         for word, peer in PEERS.items():
             equal(peer.rows(name), want, f"rows that {word} reads")
+        expect_sums(name)
         java.ask("compact", name)
     plain = Java(lab, tarnd.warehouse)  # a file-system catalog, without the daemon
     equal(plain.rows(name), want, "rows that a file-system catalog reads")

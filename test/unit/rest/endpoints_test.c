@@ -526,3 +526,89 @@ TARN_TEST(roll_back, undoes_only_a_compaction_of_the_daemon_that_nobody_has_pass
     expect_false(fixture_has(&f.service, "db.db/orders/snapshot/snapshot-3"));
     expect_true(fixture_has(&f.service, "db.db/orders/snapshot/snapshot-2"));
 }
+
+static void create_partitioned(struct rest_fixture *f)
+{
+    expect_str(
+        rest_ask(
+            f, "POST", TABLES,
+            "{\"identifier\":{\"database\":\"db\",\"object\":\"p\"},\"schema\":{\"fields\":["
+            "{\"id\":0,\"name\":\"id\",\"type\":\"BIGINT\"},{\"id\":1,\"name\":\"d t\",\"type\":"
+            "\"STRING\"},{\"id\":2,\"name\":\"h\",\"type\":\"INT\"}],\"partitionKeys\":[\"d t\",\"h\"],"
+            "\"primaryKeys\":[],\"options\":{\"bucket\":\"-1\"}}}"),
+        "200 ");
+}
+
+/* dt NULL: a null. */
+static void commit_partition(struct rest_fixture *f, const char *dt, int64_t hour, const char *file)
+{
+    static const struct tarn_type text = {.id = TARN_TYPE_VARCHAR,
+                                          .nullable = true,
+                                          .length = TARN_TYPE_LENGTH_MAX},
+                                  number = {.id = TARN_TYPE_INT, .nullable = true};
+    const struct tarn_type *types[] = {&text, &number};
+    struct tarn_value values[] = {{.bytes = S(dt), .is_null = dt == NULL}, {.integer = hour}};
+    TARN_OWN(tarn_buf_drop) struct tarn_buf row = {0};
+    tarn_row_serialize(types, values, 2, &row);
+    struct tarn_slice packed = fixture_file(&f->service, "p", file, 1, 5);
+    struct tarn_manifest_entry *entry;
+    expect_ok(tarn_service__unpack(f->service.t->op, &packed, 1, &entry));
+    entry->partition = tarn_buf_slice(&row);
+    entry->bucket = 0;
+    entry->total_buckets = -1;
+    entry->file.min_key = entry->file.max_key = tarn_row_empty();
+    entry->file.key_stats = tarn_stats_empty();
+    entry->file.creation_time_ms = 1700000000000;
+    struct tarn_commit commit = {.user = S("u"),
+                                 .identifier = TARN_COMMIT_IDENTIFIER_BATCH,
+                                 .watermark = TARN_SNAPSHOT_NONE,
+                                 .base_snapshot_id = TARN_SNAPSHOT_NONE,
+                                 .append = {.entries = entry, .count = 1}};
+    TARN_OWN(tarn_table_drop_ref) struct tarn_table *table = NULL;
+    expect_ok(tarn_service__table(f->service.t->op, &f->service.service, fixture_ref("p"),
+                                  TARN_ACTION_WRITE, &table));
+    struct tarn_commit_result result;
+    expect_ok(tarn_table_commit(f->service.t->op, table, &commit, &result));
+}
+
+TARN_TEST(partitions, are_listed_by_name_with_their_sums)
+{
+    TARN_OWN(rest_fini) struct rest_fixture f;
+    setup(&f, t);
+    create_partitioned(&f);
+    expect_str(rest_ask(&f, "GET", TABLES "/p/partitions", ""),
+               "200 {\"partitions\":[],\"nextPageToken\":null}");
+    commit_partition(&f, "b/c=d", 3, "f1");
+    commit_partition(&f, NULL, 4, "f2");
+    commit_partition(&f, "b/c=d", 3, "f3");
+    const char *both = rest_ask(&f, "GET", TABLES "/p/partitions", "");
+    rest_expect(
+        both, 200,
+        "{\"partitions\":[{\"spec\":{\"d t\":\"__DEFAULT_PARTITION__\",\"h\":\"4\"},\"recordCount\":5,"
+        "\"fileSizeInBytes\":4,\"fileCount\":1,\"lastFileCreationTime\":");
+    rest_expect(
+        both, 200,
+        "{\"spec\":{\"d t\":\"b/c=d\",\"h\":\"3\"},\"recordCount\":10,\"fileSizeInBytes\":8,\"fileCount\":2,");
+    rest_expect(rest_ask(&f, "GET", TABLES "/p/partitions?maxResults=1", ""), 200,
+                "\"nextPageToken\":\"d t=__DEFAULT_PARTITION__/h=4\"");
+    const char *second = rest_ask(
+        &f, "GET", TABLES "/p/partitions?pageToken=d+t%3D__DEFAULT_PARTITION__%2Fh%3D4", "");
+    rest_expect(second, 200, "{\"partitions\":[{\"spec\":{\"d t\":\"b/c=d\",\"h\":\"3\"}");
+    expect_str(rest_ask(&f, "GET", TABLES "/p/partitions?partitionNamePattern=d+t%3Db%25", ""),
+               second);
+    expect_str(
+        rest_ask(
+            &f, "POST", TABLES "/p/partitions/list-by-names",
+            "{\"specs\":[{\"h\":\"3\",\"d t\":\"b/c=d\"},{\"d t\":\"no\",\"h\":\"3\"},{\"h\":\"3\"}]}"),
+        second);
+    expect_str(
+        rest_ask(&f, "POST", TABLES "/p/partitions/list-by-filter",
+                 "{\"filter\":\"{}\",\"partitionNamePattern\":\"d t=b%\",\"maxResults\":null}"),
+        second);
+    rest_expect(rest_ask(&f, "POST", TABLES "/p/partitions/list-by-names", "{\"specs\":[7]}"), 400,
+                "specs");
+    commit(&f, "f1", 1, 3);
+    expect_str(rest_ask(&f, "GET", TABLES "/orders/partitions", ""),
+               "200 {\"partitions\":[],\"nextPageToken\":null}");
+    rest_expect(rest_ask(&f, "GET", TABLES "/nope/partitions", ""), 404, "\"TABLE\"");
+}
