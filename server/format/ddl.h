@@ -40,6 +40,9 @@ void tarn_format__add_members(struct tarn_json *object, struct tarn_slice json);
 struct tarn_slice tarn_format__unknown_members(const struct tarn_json *object,
                                                const char *const *known, size_t known_count,
                                                struct tarn_arena *arena);
+/* Columns of a new table whose comments say what they are become that, and are put into options; evolve_directive.c. */
+TARN_MUST struct tarn_status *tarn_format__apply_directives(struct tarn_schema *s,
+                                                            struct tarn_arena *arena);
 /* What is left of making a schema of columns with ids: options primary-key and partition become keys, columns of the primary key
  * NOT NULL, and the whole must keep the rules of docs/format.md "Constraints". */
 TARN_MUST struct tarn_status *tarn_format__settle_schema(struct tarn_schema *s,

@@ -120,7 +120,30 @@ struct tarn_status *tarn_format__apply_directive(struct tarn_format__draft *d, b
         TARN_TRY(to_vector(d, field, &rest));
     else
         TARN_TRY(to_blob(d, field, strcmp(found->option, "blob-field") == 0));
+    field->default_value = (struct tarn_slice){0};
     field->description = rest.size == 0 ? (struct tarn_slice){0} : rest;
     tarn_format__add_to_list(d, found->option, field->name);
+    return TARN_OK;
+}
+
+struct tarn_status *tarn_format__apply_directives(struct tarn_schema *s, struct tarn_arena *arena)
+{
+    struct tarn_format__draft d = {
+        .old = s,
+        .arena = arena,
+        .options =
+            tarn_arena_calloc(arena, s->option_count + s->field_count + 1, sizeof *d.options),
+        .option_count = s->option_count,
+    };
+    struct tarn_field *fields = tarn_arena_calloc(arena, s->field_count, sizeof *fields);
+    for (size_t i = 0; i < s->option_count; i++)
+        d.options[i] = s->options[i];
+    for (size_t i = 0; i < s->field_count; i++) {
+        fields[i] = s->fields[i];
+        TARN_TRY(tarn_format__apply_directive(&d, true, &fields[i]));
+    }
+    s->fields = fields;
+    s->options = d.options;
+    s->option_count = d.option_count;
     return TARN_OK;
 }

@@ -495,6 +495,7 @@ struct tarn_status *tarn_schema_create(const struct tarn_schema *draft, int64_t 
     struct tarn_schema s = *draft;
     s.id = 0;
     s.time_ms = time_ms;
+    TARN_TRY(tarn_format__apply_directives(&s, arena));
     s.fields = settle_ids(&s, arena, &s.highest_field_id);
     TARN_TRY(tarn_format__settle_schema(&s, arena));
     *out = s;

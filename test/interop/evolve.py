@@ -15,7 +15,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../
 import lab as house  # noqa: E402
 from lab import Lab, check, equal, rows_of, same_rows, types_of  # noqa: E402
 from peers import Java  # noqa: E402
-from schema_cases import BASES, CASES, TYPES, array, f as field, mapped, row  # noqa: E402
+from schema_cases import BASES, CASES, TYPES, array, f as field, mapped, row, schema  # noqa: E402
 
 GOLDEN = os.path.join(house.ROOT, "test/golden")
 SNAPSHOT = os.path.join(GOLDEN, "table/pk_all/snapshot/snapshot-1")
@@ -124,6 +124,21 @@ def record(java, casts):
         f.write("\n")
 
 
+def created_alike(java, tarn):
+    """A new table whose comments say what its columns are, with rows in rows."""
+    made = schema([field(0, "k", "INT NOT NULL", "a key"), field(1, "b", "BYTES", "__BLOB_FIELD; a photo"), field(2, "v", array("FLOAT"), "__VECTOR_FIELD;8"),
+                   field(3, "r", row(field(4, "x", "INT"), field(6, "q", row(field(5, "y", "INT")))))], 6, bucket="-1")
+    made["options"].update({"row-tracking.enabled": "true", "data-evolution.enabled": "true"})
+    path = lab.write("made.json", json.dumps(made))
+    java.ask("create", "m.by_java", path)
+    tarn.tarn("table", "create", "m.by_tarn", "--schema-file", path)
+    texts = []
+    for name in ("by_java", "by_tarn"):
+        with open(os.path.join(tarn.folder("m." + name), "schema/schema-0"), encoding="utf-8") as f:
+            texts.append(plain(json.load(f)))
+    equal(texts[1], texts[0], "the first schema")
+
+
 def in_turns():
     """A table with rows that Java and Tarn alter and write alternately reads the same by both after every step."""
     table = "m.turns"
@@ -135,6 +150,7 @@ def in_turns():
              "partitionKeys": [], "primaryKeys": ["k"], "options": {"bucket": "1"}}
     java.ask("create", table, lab.write("turns.json", json.dumps(start)))
     tarn.start()
+    created_alike(java, tarn)
     count = 0
 
     def write(by, *rows):

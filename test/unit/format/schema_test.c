@@ -240,3 +240,32 @@ TARN_TEST(schema, an_empty_option_is_an_option)
     expect_ok(tarn_schema_create(&s, 0, t->arena, &made));
     expect_not_null(tarn_schema_option(&made, "somebody.elses").data);
 }
+
+/* As Java's catalog has it: the directive goes, the column becomes what it says, an option lists it. */
+TARN_TEST(schema, comments_make_blobs_and_vectors)
+{
+    struct tarn_schema draft = {0}, made;
+    struct tarn_pair options[] = {
+        {tarn_slice_str("row-tracking.enabled"), tarn_slice_str("true")},
+        {tarn_slice_str("data-evolution.enabled"), tarn_slice_str("true")},
+        {tarn_slice_str("vector-field"), tarn_slice_str("w")},
+    };
+    draft.options = options;
+    draft.option_count = TARN_COUNT_OF(options);
+    expect_ok(tarn_columns_parse(
+        tarn_slice_str("k INT COMMENT 'a key', b BYTES COMMENT '__BLOB_FIELD; a photo', v "
+                       "ARRAY<FLOAT> COMMENT '__VECTOR_FIELD; 8', w VECTOR<FLOAT, 3>"),
+        t->arena, &draft.fields, &draft.field_count));
+    expect_ok(tarn_schema_create(&draft, 0, t->arena, &made));
+    expect_slice(made.fields[0].description, "a key");
+    expect_int(made.fields[1].type->id, TARN_TYPE_BLOB);
+    expect_slice(made.fields[1].description, "a photo");
+    expect_int(made.fields[2].type->id, TARN_TYPE_VECTOR);
+    expect_int(made.fields[2].type->length, 8);
+    expect_null(made.fields[2].description.data);
+    expect_slice(tarn_schema_option(&made, "blob-field"), "b");
+    expect_slice(tarn_schema_option(&made, "vector-field"), "w,v");
+    draft.option_count = 0;
+    expect_status(tarn_schema_create(&draft, 0, t->arena, &made), TARN_SCHEMA_INVALID,
+                  "data-evolution.enabled");
+}
