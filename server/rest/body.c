@@ -177,20 +177,18 @@ struct tarn_status *tarn_rest__page(const struct tarn_rest__call *call, const ch
                             listed, (struct tarn_slice){0});
 }
 
-/* "table", "table$branch_dev", "table$snapshots", "table$branch_dev$snapshots" */
+/* "table" and "table$branch_dev" are tables; "table$snapshots", "table$branch_dev$snapshots" are the client's to make. */
 static struct tarn_status *check_object(struct tarn_slice object)
 {
-    const uint8_t *dollar = object.size == 0 ? NULL : memchr(object.data, '$', object.size);
-    if (dollar == NULL)
-        return TARN_OK;
-    struct tarn_slice rest =
-        tarn_slice_of(dollar + 1, object.size - (size_t)(dollar + 1 - object.data));
-    if (tarn_slice_starts_with(rest, tarn_slice_str("branch_")))
-        return tarn_status_new(TARN_UNIMPLEMENTED, "branches: %.*s", TARN_SLICE_ARG(object));
-    return tarn_status_new(TARN_TABLE_NOT_FOUND,
-                           "there is no table %.*s: system tables are "
-                           "the client's to make",
-                           TARN_SLICE_ARG(object));
+    struct tarn_slice name, branch;
+    tarn_catalog_split_branch(object, &name, &branch);
+    bool system = (name.size > 0 && memchr(name.data, '$', name.size) != NULL) ||
+                  (branch.size > 0 && memchr(branch.data, '$', branch.size) != NULL);
+    return !system ? TARN_OK
+                   : tarn_status_new(TARN_TABLE_NOT_FOUND,
+                                     "there is no table %.*s: system tables are "
+                                     "the client's to make",
+                                     TARN_SLICE_ARG(object));
 }
 
 struct tarn_status *tarn_rest__ref(const struct tarn_rest__call *call, struct tarn_table_ref *out)

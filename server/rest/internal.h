@@ -24,8 +24,8 @@ struct tarn_rest__endpoint {
 /* Ends with one whose method is NULL. */
 extern const struct tarn_rest__endpoint tarn_rest__database_endpoints[],
     tarn_rest__table_endpoints[], tarn_rest__snapshot_endpoints[], tarn_rest__tag_endpoints[],
-    tarn_rest__partition_endpoints[], tarn_rest__consumer_endpoints[],
-    tarn_rest__absent_endpoints[];
+    tarn_rest__branch_endpoints[], tarn_rest__partition_endpoints[],
+    tarn_rest__consumer_endpoints[], tarn_rest__absent_endpoints[];
 #define TARN_REST_END                                                                              \
     {                                                                                              \
         NULL, NULL, NULL                                                                           \
@@ -70,7 +70,7 @@ TARN_MUST struct tarn_status *tarn_rest__pairs(struct tarn_op *op, const struct 
 TARN_MUST struct tarn_status *tarn_rest__page(const struct tarn_rest__call *call,
                                               const char *pattern, const char *listed,
                                               struct tarn_page *out);
-/* {database} and {table} of the path. A branch is UNIMPLEMENTED; a system table isn't there. */
+/* {database} and {table} of the path. A branch is a table; a system table isn't there. */
 TARN_MUST struct tarn_status *tarn_rest__ref(const struct tarn_rest__call *call,
                                              struct tarn_table_ref *out);
 /* {"database": …, "object": …} */

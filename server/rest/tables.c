@@ -5,7 +5,7 @@
 static struct tarn_json *from_facts(const struct tarn_table_facts *facts)
 {
     struct tarn_json *json = tarn_json_object();
-    tarn_json_set_str(json, "id", facts->uuid);
+    tarn_json_set_str(json, "id", facts->main_uuid);
     tarn_json_set(json, "database", tarn_json_string(facts->database));
     tarn_json_set(json, "name", tarn_json_string(facts->name));
     tarn_json_set_str(json, "path", facts->uri);

@@ -168,6 +168,7 @@ static void list_one(struct tarn_op *op, struct tarn_service *service,
             .database = info->database,
             .name = info->name,
             .uuid = tarn_arena_str(op->arena, tarn_slice_str(info->uuid)),
+            .main_uuid = tarn_arena_str(op->arena, tarn_slice_str(info->uuid)),
             .uri = "",
             .refuse_write = tarn_arena_copy(op->arena, tarn_slice_str(tarn_status_message(s))),
         };

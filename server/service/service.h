@@ -107,6 +107,7 @@ TARN_MUST struct tarn_status *tarn_service_drop_database(struct tarn_op *op,
 struct tarn_table_facts {
     struct tarn_slice database, name;
     const char *uuid;
+    const char *main_uuid;          /* of a branch: its table's; else the same */
     const char *uri;                /* of its folder */
     struct tarn_schema schema;      /* of a list: the id only */
     struct tarn_slice schema_json;  /* likewise absent */

@@ -17,6 +17,7 @@ struct tarn_status *tarn_service__facts(struct tarn_op *op, struct tarn_service 
     TARN_TRY(tarn_table_look_or_last(op, table, &view));
     *out = (struct tarn_table_facts){
         .uuid = tarn_arena_str(op->arena, tarn_slice_str(tarn_table_uuid(table))),
+        .main_uuid = tarn_arena_str(op->arena, tarn_slice_str(tarn_table_main_uuid(table))),
         .uri = folder_uri(op, service, table),
         .snapshot_id = view->has_snapshot ? view->snapshot.id : 0,
         .record_count = view->has_snapshot ? view->snapshot.total_record_count : 0,

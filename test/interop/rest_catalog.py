@@ -13,7 +13,7 @@ import urllib.request
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
-from lab import Lab, check, equal  # noqa: E402
+from lab import Lab, check, equal, types_of  # noqa: E402
 from peers import Java, Python  # noqa: E402
 
 TOKEN = "sesame-open-0123456789"
@@ -248,6 +248,39 @@ def back_and_tags():
     equal(http("GET", path + "/snapshot")[1]["snapshot"]["snapshot"]["id"], 3, "its id")
 
 
+def branches():
+    create(java, "w.tree", PARTITIONED)
+    for n in (1, 2):
+        java.ask("write", "w.tree", rows(n))
+    path = "/lab-1.x/databases/w/tables/tree"
+    equal(http("POST", path + "/tags", {"tagName": "one", "snapshotId": 1})[0], 200, "a tag")
+    java.ask("branch", "w.tree", "dev", "one")
+    equal(http("POST", path + "/branches", {"branch": "empty", "fromTag": None}), (200, ""), "a branch without a tag")
+    equal(http("GET", path + "/branches")[1], {"branches": ["dev", "empty"]}, "the list")
+    main, dev = http("GET", path)[1], http("GET", path + "%24branch_dev")[1]
+    equal((dev["name"], dev["id"], dev["path"]), ("tree$branch_dev", main["id"], main["path"]), "a branch as a table")
+    for n, (word, peer) in enumerate(PEERS.items()):
+        peer.ask("write", "w.tree$branch_dev", rows(10 + n))
+    for word, peer in PEERS.items():
+        equal(sum(peer.rows("w.tree$branch_dev", types=types_of(tarnd.folder("w.tree"))).values()), 1 + len(PEERS), f"rows of the branch that {word} reads")
+        equal(sum(peer.rows("w.tree").values()), 2, f"rows of the table that {word} reads")
+    equal(http("POST", path + "%24branch_dev", {"changes": [{"action": "addColumn", "fieldNames": ["extra"], "dataType": "INT"}]})[0], 200, "alter")
+    check("extra" in json.dumps(http("GET", path + "%24branch_dev")[1]) and "extra" not in json.dumps(http("GET", path)[1]), "its own schema")
+    java.ask("forward", "w.tree", "dev")
+    for word, peer in PEERS.items():
+        equal(sum(peer.rows("w.tree").values()), 1 + len(PEERS), f"rows of the table that {word} reads, forwarded")
+    equal(http("POST", path + "/branches/empty/rename", {"toBranch": "bare"}), (200, ""), "another name")
+    for method, rest, body, want in (("POST", "/branches", {"branch": "bare"}, (409, "BRANCH", "bare")), ("POST", "/branches", {"branch": "main"}, (400, None, None)),
+                                     ("POST", "/branches", {"branch": "x", "fromTag": "nope"}, (404, "TAG", "nope")), ("DELETE", "/branches/nope", None, (404, "BRANCH", "nope")),
+                                     ("POST", "/branches/nope/forward", {}, (404, "BRANCH", "nope")), ("POST", "/branches/dev/rename", {"toBranch": "bare"}, (409, "BRANCH", "bare")),
+                                     ("GET", "%24branch_nope", None, (404, "TABLE", "tree$branch_nope")), ("DELETE", "%24branch_dev", None, (400, None, None))):
+        status, answer = http(method, path + rest, body) if body is not None else http(method, path + rest)
+        equal((status, answer["resourceType"], answer["resourceName"]) if want[1] else (status, None, None), want, f"{method} {rest} {body}: {answer}")
+    java.ask("unbranch", "w.tree", "dev")
+    equal(http("DELETE", path + "/branches/bare"), (200, ""), "dropped")
+    equal(http("GET", path + "/branches")[1], {"branches": []}, "none is left")
+
+
 def snapshots_as_their_files():
     tarnd.tarn("db", "create", "s")
     tarnd.tarn("table", "create", "s.t", "--primary-key", "id", "--columns", "id BIGINT NOT NULL, v STRING")
@@ -274,6 +307,7 @@ lab.run("all write a table without one", all_write, {**PARTITIONED, "primaryKeys
 lab.run("a schema changes between two writes", drop_column_of_written)
 lab.run("a commit that is sent again", sent_again)
 lab.run("roll-back and tags", back_and_tags)
+lab.run("branches", branches)
 lab.run("snapshots are their files", snapshots_as_their_files)
 tarnd.stop()
 sys.exit(lab.done())

@@ -105,7 +105,7 @@ TARN_TEST(tables, are_found_by_name_and_id)
     rest_expect(rest_ask(&f, "GET", TABLES "/nope", ""), 404,
                 "\"resourceType\":\"TABLE\",\"resourceName\":\"nope\"");
     rest_expect(rest_ask(&f, "GET", "/tables/id/nope", ""), 404, "\"resourceType\":\"TABLE\"");
-    rest_expect(rest_ask(&f, "GET", TABLES "/orders%24branch_dev", ""), 501, "branches");
+    rest_expect(rest_ask(&f, "GET", TABLES "/orders%24branch_dev", ""), 404, "no branch dev");
     rest_expect(rest_ask(&f, "GET", TABLES "/orders%24snapshots", ""), 404, "\"TABLE\"");
     rest_expect(rest_ask(&f, "GET", TABLES "/..%2F..%2Fx", ""), 404, "\"TABLE\"");
 }
