@@ -345,13 +345,6 @@ static void put_mark(struct tarn_index_batch *b, int64_t id, uint64_t json_hash,
     put(b, TARN_FAMILY_SNAPSHOTS, &key, &value);
 }
 
-/* A plan of the snapshot before sees the same through half a delta: what is added it skips, what is removed it
- * finds among the removed. So a large one needn't be one batch. */
-static struct tarn_status *write_if_large(struct tarn_index_batch *b)
-{
-    return b->entry_count < TARN_INDEX_BATCH_ENTRIES ? TARN_OK : tarn_table__index_batch_write(b);
-}
-
 /* A large delta is written in several batches. Until the last of them the index stands for no snapshot: where the end
  * doesn't come, it is built anew. */
 static struct tarn_status *mark_unfinished(struct tarn_index_batch *b)
@@ -362,6 +355,16 @@ static struct tarn_status *mark_unfinished(struct tarn_index_batch *b)
     if (id != 0)
         put_mark(b, id, 0, TARN_INDEX_UNFINISHED);
     return TARN_OK;
+}
+
+/* A plan of the snapshot before sees the same through half a delta: what is added it skips, what is removed it
+ * finds among the removed. So a large one needn't be one batch. */
+static struct tarn_status *write_if_large(struct tarn_index_batch *b)
+{
+    if (b->entry_count < TARN_INDEX_BATCH_ENTRIES)
+        return TARN_OK;
+    TARN_TRY(mark_unfinished(b));
+    return tarn_table__index_batch_write(b);
 }
 
 static int by_key(const void *a, const void *b)
@@ -413,8 +416,6 @@ static struct tarn_status *batch_some(struct tarn_index_batch *b, int64_t snapsh
         TARN_TRY(batch_run(b, snapshot_id, entries + begin, end - begin, lenient));
     }
     b->entry_count += count;
-    if (b->entry_count >= TARN_INDEX_BATCH_ENTRIES)
-        TARN_TRY(mark_unfinished(b));
     return write_if_large(b);
 }
 
@@ -431,9 +432,12 @@ struct tarn_status *tarn_table__index_batch_entries(struct tarn_index_batch *b, 
     return TARN_OK;
 }
 
-void tarn_table__index_batch_changelog(struct tarn_index_batch *b, int64_t snapshot_id,
-                                       const struct tarn_manifest_entry *entries, size_t count)
+struct tarn_status *tarn_table__index_batch_changelog(struct tarn_index_batch *b,
+                                                      int64_t snapshot_id,
+                                                      const struct tarn_manifest_entry *entries,
+                                                      size_t count)
 {
+    b->snapshot_id = snapshot_id;
     for (size_t i = 0; i < count; i++) {
         TARN_OWN(tarn_buf_drop) struct tarn_buf key = {0};
         TARN_OWN(tarn_buf_drop) struct tarn_buf value = {0};
@@ -442,7 +446,20 @@ void tarn_table__index_batch_changelog(struct tarn_index_batch *b, int64_t snaps
         tarn_key_add_i64(&value, snapshot_id);
         tarn_manifest_entry_pack(&entries[i], true, &value);
         put(b, TARN_FAMILY_CHANGES, &key, &value);
+        b->entry_count++;
+        TARN_TRY(write_if_large(b));
     }
+    return TARN_OK;
+}
+
+void tarn_table__index_batch_no_changelog(struct tarn_index_batch *b, int64_t snapshot_id)
+{
+    TARN_OWN(tarn_buf_drop) struct tarn_buf from = {0};
+    TARN_OWN(tarn_buf_drop) struct tarn_buf to = {0};
+    tarn_table__change_prefix(b->table->uuid, snapshot_id, TARN_CHANGE_CHANGELOG, &from);
+    tarn_table__change_prefix(b->table->uuid, snapshot_id, TARN_CHANGE_CHANGELOG + 1, &to);
+    tarn_state_batch_remove_range(b->batch, b->table->env->state, TARN_FAMILY_CHANGES,
+                                  tarn_buf_slice(&from), tarn_buf_slice(&to));
 }
 
 void tarn_table__index_batch_snapshot(struct tarn_index_batch *b,
@@ -465,7 +482,8 @@ struct tarn_status *tarn_table__index_add(struct tarn_op *op, struct tarn_table 
     TARN_OWN(tarn_table__index_batch_drop)
     struct tarn_index_batch *b = tarn_table__index_batch_new(table);
     TARN_TRY(tarn_table__index_batch_entries(b, snapshot->id, delta->entries, delta->count, false));
-    tarn_table__index_batch_changelog(b, snapshot->id, delta->changelog, delta->changelog_count);
+    TARN_TRY(tarn_table__index_batch_changelog(b, snapshot->id, delta->changelog,
+                                               delta->changelog_count));
     tarn_table__index_batch_snapshot(b, snapshot, json, delta);
     return tarn_table__index_batch_write(b);
 }

@@ -67,8 +67,11 @@ void tarn_table__index_batch_drop(struct tarn_index_batch **batch);
 TARN_MUST struct tarn_status *tarn_table__index_batch_entries(
     struct tarn_index_batch *batch, int64_t snapshot_id, const struct tarn_manifest_entry *entries,
     size_t count, bool lenient);
-void tarn_table__index_batch_changelog(struct tarn_index_batch *batch, int64_t snapshot_id,
-                                       const struct tarn_manifest_entry *entries, size_t count);
+TARN_MUST struct tarn_status *tarn_table__index_batch_changelog(
+    struct tarn_index_batch *batch, int64_t snapshot_id, const struct tarn_manifest_entry *entries,
+    size_t count);
+/* What was added of it goes again, also what was written. */
+void tarn_table__index_batch_no_changelog(struct tarn_index_batch *batch, int64_t snapshot_id);
 /* The snapshot's record, and the mark that the index has reached it. */
 void tarn_table__index_batch_snapshot(struct tarn_index_batch *batch,
                                       const struct tarn_snapshot *snapshot, struct tarn_slice json,

@@ -6,30 +6,6 @@
 
 /* --- one snapshot after the other --- */
 
-static struct tarn_status *read_entries(struct tarn_op *op, struct tarn_table *table,
-                                        const struct tarn_snapshot *snapshot,
-                                        struct tarn_arena *arena, struct tarn_manifest_entry **out,
-                                        size_t *count)
-{
-    TARN_OWN(tarn_free_drop) struct tarn_manifest_entry *all = NULL;
-    struct tarn_manifest_file *files;
-    size_t file_count;
-    *count = 0;
-    TARN_TRY(tarn_table__read_list(op, table, snapshot, TARN_LIST_CHANGELOG, arena, &files,
-                                   &file_count));
-    for (size_t i = 0; i < file_count; i++) {
-        struct tarn_manifest_entry *entries;
-        size_t n;
-        TARN_TRY(tarn_table__read_manifest(op, table, &files[i], arena, &entries, &n));
-        all = tarn_realloc(all, (*count + n + 1) * sizeof *all);
-        if (n > 0)
-            memcpy(all + *count, entries, n * sizeof *all);
-        *count += n;
-    }
-    *out = tarn_move(all);
-    return TARN_OK;
-}
-
 /* One answer "not there" isn't enough to leave rows out of streams for good. */
 #define LOOKS_AGREED 3
 #define LOOKS_MAX 8
@@ -65,37 +41,6 @@ static struct tarn_status *is_gone(struct tarn_op *op, struct tarn_table *table,
     for (size_t i = 0; i < count && !*out; i++)
         *out = !is_listed(objects, object_count, in, files[i].name);
     return TARN_OK;
-}
-
-/* Changelog files go on their own where they are kept apart from snapshots, or were expired by hand: then an
- * incremental plan of them finds none. */
-static struct tarn_status *read_changelog(struct tarn_op *op, struct tarn_table *table,
-                                          const struct tarn_snapshot *snapshot,
-                                          struct tarn_arena *arena,
-                                          struct tarn_manifest_entry **out, size_t *count)
-{
-    *out = NULL;
-    *count = 0;
-    if (snapshot->changelog_list.size == 0)
-        return TARN_OK;
-    struct tarn_status *s = TARN_OK;
-    for (int looks = 0, agreed = 0; looks < LOOKS_MAX && agreed < LOOKS_AGREED; looks++) {
-        bool gone;
-        tarn_status_free(s);
-        s = read_entries(op, table, snapshot, arena, out, count);
-        if (tarn_status_reason(s) != TARN_OBJECT_NOT_FOUND)
-            return s;
-        *count = 0;
-        struct tarn_status *asked = is_gone(op, table, snapshot, arena, &gone);
-        if (asked != TARN_OK) {
-            tarn_status_free(s);
-            return asked;
-        }
-        agreed = gone ? agreed + 1 : 0;
-        if (agreed == LOOKS_AGREED)
-            tarn_status_free(tarn_move(s));
-    }
-    return s;
 }
 
 /* Is snapshot `id` still the one with this hash? */
@@ -135,6 +80,60 @@ static struct tarn_status *follow(void *arg, struct tarn_manifest_entry *entries
         return tarn_status_wrap(s, "manifest %.*s", TARN_SLICE_ARG(f->manifest));
     tarn_table__delta_let_go(f->delta);
     return TARN_OK;
+}
+
+static struct tarn_status *follow_changelog(void *arg, struct tarn_manifest_entry *entries,
+                                            size_t count)
+{
+    struct following *f = arg;
+    f->delta->changelog = entries;
+    f->delta->changelog_count = count;
+    TARN_TRY(tarn_table__index_batch_changelog(f->batch, f->id, entries, count));
+    tarn_table__delta_let_go(f->delta);
+    return TARN_OK;
+}
+
+static struct tarn_status *walk_changelog(struct tarn_op *op, struct tarn_table *table,
+                                          const struct tarn_snapshot *snapshot,
+                                          struct tarn_arena *arena, struct following *f)
+{
+    struct tarn_manifest_file *files;
+    size_t count;
+    TARN_TRY(
+        tarn_table__read_list(op, table, snapshot, TARN_LIST_CHANGELOG, arena, &files, &count));
+    for (size_t i = 0; i < count; i++)
+        TARN_TRY(tarn_table__walk_manifest(op, table, &files[i], follow_changelog, f));
+    return TARN_OK;
+}
+
+/* Changelog files go on their own where they are kept apart from snapshots, or were expired by hand: then an
+ * incremental plan of them finds none. */
+static struct tarn_status *index_changelog(struct tarn_op *op, struct tarn_table *table,
+                                           const struct tarn_snapshot *snapshot,
+                                           struct tarn_arena *arena, struct following *f)
+{
+    uint64_t content = f->delta->content;
+    if (snapshot->changelog_list.size == 0)
+        return TARN_OK;
+    struct tarn_status *s = TARN_OK;
+    for (int looks = 0, agreed = 0; looks < LOOKS_MAX && agreed < LOOKS_AGREED; looks++) {
+        bool gone;
+        tarn_status_free(s);
+        s = walk_changelog(op, table, snapshot, arena, f);
+        if (tarn_status_reason(s) != TARN_OBJECT_NOT_FOUND)
+            return s;
+        tarn_table__index_batch_no_changelog(f->batch, f->id);
+        f->delta->content = content;
+        struct tarn_status *asked = is_gone(op, table, snapshot, arena, &gone);
+        if (asked != TARN_OK) {
+            tarn_status_free(s);
+            return asked;
+        }
+        agreed = gone ? agreed + 1 : 0;
+        if (agreed == LOOKS_AGREED)
+            tarn_status_free(tarn_move(s));
+    }
+    return s;
 }
 
 static struct tarn_status *index_delta(struct tarn_op *op, struct tarn_table *table,
@@ -193,7 +192,6 @@ static struct tarn_status *index_next(struct tarn_op *op, struct tarn_table *tab
                                       uint64_t first, struct ground *ground)
 {
     TARN_OWN(tarn_arena_drop) struct tarn_arena *arena = tarn_arena_new();
-    TARN_OWN(tarn_free_drop) struct tarn_manifest_entry *changelog = NULL;
     TARN_OWN(tarn_table__manifests_fini) struct tarn_manifests manifests = {0};
     TARN_OWN(tarn_table__index_batch_drop)
     struct tarn_index_batch *b = tarn_table__index_batch_new(table);
@@ -219,15 +217,13 @@ static struct tarn_status *index_next(struct tarn_op *op, struct tarn_table *tab
     struct tarn_status *s = index_delta(op, table, &manifests, &f);
     ground->disagrees = f.disagrees;
     TARN_TRY(s);
-    TARN_TRY(read_changelog(op, table, &snapshot, arena, &changelog, &delta.changelog_count));
-    delta.changelog = changelog;
+    TARN_TRY(index_changelog(op, table, &snapshot, arena, &f));
     if (first != 0 && tarn_xxh64(json, 0) != first)
         return tarn_status_new(TARN_SNAPSHOT_ROLLED_BACK,
                                "table %s: snapshot %" PRId64 " is another since it was read",
                                table->name, id);
     if (first == 0)
         TARN_TRY(check_is(op, table, below, below_hash));
-    tarn_table__index_batch_changelog(b, id, changelog, delta.changelog_count);
     tarn_table__index_batch_snapshot(b, &snapshot, json, &delta);
     TARN_TRY(tarn_table__index_batch_write(b));
     tarn_table__manifests_fini(&ground->manifests);

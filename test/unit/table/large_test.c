@@ -76,3 +76,65 @@ TARN_TEST(large, an_index_that_was_left_in_the_middle_is_built_anew)
     fixture_foreign(&f, "other", entries_of(&f, TARN_ENTRY_ADD, "g", 1), 1); /* with that id */
     expect_str(fixture_files(&f, TARN_SNAPSHOT_NONE, ""), "f0 f1 f2 g0");
 }
+
+/* --- changelogs --- */
+
+#define CHANGED (TARN_MANIFEST_ENTRIES_MAX + 500) /* two manifests, and several batches */
+
+static int64_t changed_count(struct fixture *f)
+{
+    struct tarn_plan_request request = {
+        .version = TARN_VERSION_ID(1), .no_splits = true, .changes = TARN_CHANGES_CHANGELOG};
+    struct tarn_plan plan;
+    expect_ok(tarn_table_plan(f->t->op, f->table, &request, &plan));
+    return (int64_t)plan.file_count;
+}
+
+/* The manifests of snapshot 1's changelog. */
+static struct tarn_manifest_file *changelog_manifests(struct fixture *f)
+{
+    struct tarn_snapshot snapshot;
+    struct tarn_manifest_file *files;
+    size_t count;
+    bool found;
+    expect_ok(tarn_table_snapshot(f->t->op, f->table, TARN_VERSION_ID(1), &found, &snapshot));
+    expect_ok(tarn_table__read_list(f->t->op, f->table, &snapshot, TARN_LIST_CHANGELOG, f->t->arena,
+                                    &files, &count));
+    expect_int(count, 2);
+    return files;
+}
+
+/* One that was expired half is none: streams see all of a snapshot's changes or none of them. */
+TARN_TEST(large, a_changelog_is_followed_bit_by_bit)
+{
+    TARN_OWN(fixture_fini) struct fixture f;
+    fixture_init(&f, t);
+    struct tarn_manifest_entry file = fixture_file(&f, "f");
+    struct tarn_commit commit = {
+        .user = tarn_slice_str("u"),
+        .identifier = 1,
+        .watermark = TARN_SNAPSHOT_NONE,
+        .base_snapshot_id = TARN_SNAPSHOT_NONE,
+        .append = {.entries = &file,
+                   .count = 1,
+                   .changelog = entries_of(&f, TARN_ENTRY_ADD, "c", CHANGED),
+                   .changelog_count = CHANGED}};
+    struct tarn_commit_result result;
+    expect_ok(tarn_table_commit(t->op, f.table, &commit, &result));
+    expect_int(changed_count(&f), CHANGED);
+    const char *second = tarn_arena_printf(t->arena, "manifest/%.*s",
+                                           TARN_SLICE_ARG(changelog_manifests(&f)[1].name));
+    struct tarn_fault_rule rule = {
+        .call = "get", .key_part = second, .hit_count = 2, .fault = TARN_FAULT_NOT_FOUND};
+    for (int lies = 0; lies < 2;
+         lies++) { /* built anew, also where the second isn't there for a while */
+        fixture_restart(&f, true);
+        expect_int(changed_count(&f), CHANGED);
+        tarn_store_faulty_add(f.store, &rule);
+    }
+    tarn_store_faulty_clear(f.store);
+    expect_ok(tarn_store_remove(f.inner, t->op, tarn_arena_printf(t->arena, "db.db/t/%s", second)));
+    fixture_restart(&f, true);
+    expect_int(changed_count(&f), 0);
+    expect_str(fixture_files(&f, TARN_SNAPSHOT_NONE, ""), "f");
+}
