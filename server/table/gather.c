@@ -70,6 +70,7 @@ struct tarn_ref *tarn_plan__ref_add(struct tarn_bucket_work *work,
         .order = (uint32_t)work->count - 1,
         .total_buckets = entry->total_buckets,
         .added_by = added_by,
+        .made = f->creation_time_ms,
         .size = f->size,
         .row_count = f->row_count,
         .min_sequence = f->min_sequence,
@@ -154,8 +155,8 @@ static void stats_walk_fini(struct stats_walk *w)
 
 /* The entry, which lies in page `page`, gets its statistics, which are there until the next step. */
 static struct tarn_status *add_stats(struct tarn_planner *p, const struct tarn_bucket_work *work,
-                                     size_t page, struct tarn_slice packed, struct stats_walk *w,
-                                     struct tarn_manifest_entry *entry)
+                                     size_t page, uint64_t hash, struct tarn_slice packed,
+                                     struct stats_walk *w, struct tarn_manifest_entry *entry)
 {
     const struct tarn_page_set *set = &work->pages;
     struct tarn_slice stats;
@@ -164,9 +165,11 @@ static struct tarn_status *add_stats(struct tarn_planner *p, const struct tarn_b
                                          set->view, false};
         w->it = tarn_state_iterator_open(p->table->env->state, TARN_FAMILY_STATS, &range);
     }
-    TARN_TRY(tarn_manifest_entry_view(packed, p->scratch, entry)); /* its lists make its key */
+    TARN_TRY(tarn_manifest_entry_view(packed, p->scratch, entry)); /* with its lists */
+    struct tarn_live_name name = {entry->file.level, entry->file.creation_time_ms, entry->file.name,
+                                  hash};
     tarn_buf_clear(&w->key);
-    tarn_table__live_key_in(p->table->uuid, work->key, entry, &w->key);
+    tarn_table__live_key_in(p->table->uuid, work->key, &name, &w->key);
     if (!tarn_state_iterator_find(w->it, tarn_buf_slice(&w->key), &stats)) {
         TARN_TRY(tarn_state_iterator_error(w->it));
         return damaged(p);
@@ -174,9 +177,9 @@ static struct tarn_status *add_stats(struct tarn_planner *p, const struct tarn_b
     return tarn_manifest_stats_view(stats, p->scratch, &entry->file);
 }
 
-static bool same_file(const struct tarn_manifest_entry *a, const struct tarn_manifest_entry *b)
+static struct tarn_slice name_of(const struct tarn_ref *ref)
 {
-    return a->file.level == b->file.level && tarn_slice_equal(a->file.name, b->file.name);
+    return tarn_slice_of(ref->packed + ref->name_at, ref->name_size);
 }
 
 /* One live entry that the snapshot sees. */
@@ -185,6 +188,7 @@ static struct tarn_status *consider_live(struct tarn_planner *p, struct tarn_buc
                                          struct tarn_slice packed, int64_t added_by,
                                          struct tarn_page_bounds *bounds)
 {
+    uint64_t hash = tarn_page_hash(work->pages.pages[page].content, i);
     struct tarn_manifest_entry entry;
     bool passes, may_match = true;
     tarn_plan__scratch_reset(p);
@@ -195,7 +199,7 @@ static struct tarn_status *consider_live(struct tarn_planner *p, struct tarn_buc
     TARN_TRY(passes_bare(p, &entry, &passes));
     bool bounding = bounds != NULL && bounds->has_values;
     if (bounding || (passes && p->has_where))
-        TARN_TRY(add_stats(p, work, page, packed, walk, &entry));
+        TARN_TRY(add_stats(p, work, page, hash, packed, walk, &entry));
     if (bounding) { /* an append table's: what its page is bounded by judges the file, too */
         TARN_TRY(tarn_plan__page_bounds_add(p, bounds, &entry.file, i == 0));
         bool matches = tarn_plan__bounds_match(p);
@@ -204,8 +208,11 @@ static struct tarn_status *consider_live(struct tarn_planner *p, struct tarn_buc
     } else if (passes) {
         TARN_TRY(passes_stats(p, &entry, &passes, &may_match));
     }
-    if (passes)
-        tarn_plan__ref_add(work, &entry, packed, added_by)->may_match = may_match;
+    if (!passes)
+        return TARN_OK;
+    struct tarn_ref *ref = tarn_plan__ref_add(work, &entry, packed, added_by);
+    ref->may_match = may_match;
+    ref->hash = hash;
     return TARN_OK;
 }
 
@@ -292,8 +299,7 @@ static struct tarn_status *gather_removed(struct tarn_planner *p, struct tarn_bu
 /* A file that was removed since it was gathered took its statistics along. */
 static struct tarn_status *add_of_removed(struct tarn_planner *p,
                                           const struct tarn_bucket_work *work,
-                                          const struct tarn_manifest_entry *entry, int64_t added_by,
-                                          struct tarn_buf *out)
+                                          const struct tarn_ref *ref, struct tarn_buf *out)
 {
     TARN_OWN(tarn_buf_drop) struct tarn_buf from = {0};
     TARN_OWN(tarn_buf_drop) struct tarn_buf to = {0};
@@ -310,7 +316,8 @@ static struct tarn_status *add_of_removed(struct tarn_planner *p,
         if (!tarn_table__split_value(value, &by, &packed))
             return damaged(p);
         TARN_TRY(tarn_manifest_entry_view(packed, NULL, &removed));
-        if (by == added_by && same_file(entry, &removed)) {
+        if (by == ref->added_by && removed.file.level == ref->level &&
+            tarn_slice_equal(removed.file.name, name_of(ref))) {
             struct tarn_slice fields, stats;
             TARN_TRY(tarn_manifest_entry_fields(packed, &fields, &stats));
             const uint8_t *behind = fields.data + fields.size; /* where packed statistics lie */
@@ -326,7 +333,7 @@ static struct tarn_status *add_of_removed(struct tarn_planner *p,
 static int by_key_order(const void *a, const void *b)
 {
     const struct tarn_late_file *left = a, *right = b;
-    return (left->ref->order > right->ref->order) - (left->ref->order < right->ref->order);
+    return (left->order > right->order) - (left->order < right->order);
 }
 
 /* Of files of one bucket. The walk is a short one: who reads slowly holds nothing in the state. */
@@ -347,19 +354,17 @@ static struct tarn_status *bucket_stats(struct tarn_planner *p, struct tarn_late
     qsort(files, count, sizeof *files, by_key_order);
     for (size_t i = 0; i < count; i++) {
         const struct tarn_ref *ref = files[i].ref;
-        struct tarn_manifest_entry entry;
-        struct tarn_slice packed = tarn_slice_of(ref->packed, ref->packed_size), stats;
-        tarn_plan__scratch_reset(p);
-        TARN_TRY(tarn_manifest_entry_view(packed, p->scratch, &entry));
+        struct tarn_live_name name = {ref->level, ref->made, name_of(ref), ref->hash};
+        struct tarn_slice stats;
         tarn_buf_clear(&key);
-        tarn_table__live_key_in(p->table->uuid, work->key, &entry, &key);
+        tarn_table__live_key_in(p->table->uuid, work->key, &name, &key);
         files[i].at = out->size;
         if (tarn_state_iterator_find(it, tarn_buf_slice(&key), &stats)) {
             tarn_buf_add_slice(out, stats);
             continue;
         }
         TARN_TRY(tarn_state_iterator_error(it));
-        TARN_TRY(add_of_removed(p, work, &entry, ref->added_by, out));
+        TARN_TRY(add_of_removed(p, work, ref, out));
     }
     return TARN_OK;
 }

@@ -37,9 +37,15 @@ void tarn_table__removed_from(const char *uuid, struct tarn_slice bucket_key, in
 /* uuid | snapshot | what: of CHANGES. */
 void tarn_table__change_prefix(const char *uuid, int64_t snapshot_id, enum tarn_change what,
                                struct tarn_buf *key);
-/* As tarn_table__live_key, where the bucket's part is there already. */
+struct tarn_live_name { /* what follows the bucket in a LIVE key */
+    int32_t level;
+    int64_t made;
+    struct tarn_slice name;
+    uint64_t hash; /* of the identity: the key's end */
+};
+/* As tarn_table__live_key, where its parts are known. */
 void tarn_table__live_key_in(const char *uuid, struct tarn_slice bucket_key,
-                             const struct tarn_manifest_entry *entry, struct tarn_buf *key);
+                             const struct tarn_live_name *name, struct tarn_buf *key);
 void tarn_table__change_key(const char *uuid, int64_t snapshot_id, enum tarn_change what,
                             const struct tarn_manifest_entry *entry, struct tarn_buf *key);
 void tarn_table__removed_key(const char *uuid, const struct tarn_manifest_entry *entry,

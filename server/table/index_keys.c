@@ -51,11 +51,14 @@ void tarn_table__live_key(const char *uuid, const struct tarn_manifest_entry *en
 }
 
 void tarn_table__live_key_in(const char *uuid, struct tarn_slice bucket_key,
-                             const struct tarn_manifest_entry *entry, struct tarn_buf *key)
+                             const struct tarn_live_name *name, struct tarn_buf *key)
 {
     add_uuid(key, uuid);
     tarn_buf_add_slice(key, bucket_key);
-    add_rest(entry, key);
+    tarn_key_add_i64(key, name->level);
+    tarn_key_add_i64(key, name->made);
+    tarn_key_add_bytes(key, name->name);
+    tarn_key_add_u64(key, name->hash);
 }
 
 void tarn_table__name_key(const char *uuid, const struct tarn_manifest_entry *entry,

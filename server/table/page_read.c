@@ -79,6 +79,8 @@ static void reader_note_total(struct tarn_page_reader *r, struct tarn_slice valu
 static bool reader_add(struct tarn_page_reader *r, struct tarn_slice key, struct tarn_slice value)
 {
     struct tarn_page *last = r->filling ? r->list[r->count - 1].page : NULL;
+    if (key.size < TARN_PAGE_HASH_SIZE)
+        return false;
     if (last == NULL || !tarn_slice_starts_with(key, tarn_page_bucket_key(last))) {
         size_t bucket_size = tarn_table__bucket_size(key);
         if (bucket_size == 0)
@@ -90,6 +92,7 @@ static bool reader_add(struct tarn_page_reader *r, struct tarn_slice key, struct
     reader_note_total(r, value);
     r->at[r->filled++] = (uint32_t)r->bytes.size;
     tarn_buf_add_slice(&r->bytes, value);
+    tarn_buf_add(&r->bytes, key.data + key.size - TARN_PAGE_HASH_SIZE, TARN_PAGE_HASH_SIZE);
     return true;
 }
 

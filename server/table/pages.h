@@ -19,6 +19,7 @@
 #include "table/table.h"
 
 #define TARN_PAGE_ENTRIES 512
+#define TARN_PAGE_HASH_SIZE 8 /* of a LIVE key's end */
 #define TARN_PAGES_SIZE_MAX ((size_t)192 << 20)
 
 struct tarn_pages;
@@ -26,13 +27,21 @@ struct tarn_pages;
 struct tarn_page_content { /* immutable, counted */
     atomic_int ref_count;
     uint32_t count;
-    const uint32_t *at; /* count + 1 of them: entry i is bytes[at[i]] up to bytes[at[i + 1]] */
+    const uint32_t
+        *at; /* count + 1 of them: entry i, and the hash in its key, are bytes[at[i]] up to
+                         * bytes[at[i + 1]] */
     const uint8_t *bytes;
     size_t size; /* of all this in memory */
 };
 static inline struct tarn_slice tarn_page_entry(const struct tarn_page_content *c, size_t i)
 {
-    return (struct tarn_slice){c->bytes + c->at[i], c->at[i + 1] - c->at[i]};
+    return (struct tarn_slice){c->bytes + c->at[i], c->at[i + 1] - c->at[i] - TARN_PAGE_HASH_SIZE};
+}
+static inline uint64_t tarn_page_hash(const struct tarn_page_content *c, size_t i)
+{
+    uint64_t hash;
+    memcpy(&hash, c->bytes + c->at[i + 1] - TARN_PAGE_HASH_SIZE, sizeof hash);
+    return be64toh(hash);
 }
 
 struct tarn_page_bounds { /* of all files of a page; immutable, counted */

@@ -189,7 +189,8 @@ static struct tarn_status *put_file(struct tarn_plan_cursor *c, struct batch *b,
     grow_files(b, request->as_bytes);
     if (request->with_stats && !ref->has_stats) {
         TARN_GROW(b->late, b->late_count, b->late_capacity);
-        b->late[b->late_count++] = (struct tarn_late_file){work, ref, b->file_count, 0};
+        b->late[b->late_count++] =
+            (struct tarn_late_file){work, ref, 0, (uint32_t)b->file_count, ref->order};
     }
     if (request->as_bytes) {
         struct tarn_plan_bytes *bytes = &b->bytes[b->file_count];

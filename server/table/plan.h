@@ -15,6 +15,8 @@
 struct tarn_ref {
     const uint8_t *packed;
     int64_t added_by, size, row_count, min_sequence;
+    int64_t made;
+    uint64_t hash; /* of the LIVE key; 0 where statistics are in `packed` */
     uint32_t packed_size;
     uint32_t min_key_at, min_key_size, max_key_at, max_key_size, name_at; /* from `packed` */
     uint32_t order; /* in which it was met: of keys of the index, so of time */
@@ -136,8 +138,9 @@ struct tarn_ref *tarn_plan__ref_add(struct tarn_bucket_work *work,
 struct tarn_late_file {
     const struct tarn_bucket_work *work;
     const struct tarn_ref *ref;
-    size_t place; /* the caller's */
-    size_t at;    /* where its packed statistics begin in `out` */
+    size_t at;      /* where its packed statistics begin in `out` */
+    uint32_t place; /* the caller's */
+    uint32_t order; /* the ref's */
 };
 /* The files' order may be another one afterwards. */
 TARN_MUST struct tarn_status *tarn_plan__late_stats(struct tarn_planner *p,
