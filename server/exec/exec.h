@@ -31,11 +31,14 @@ struct tarn_exec *tarn_exec_new(int core_count, int thread_max);
 void tarn_exec_free(struct tarn_exec *exec);
 
 void tarn_exec_post(struct tarn_exec *exec, tarn_job_fn fn, void *arg);
+/* As post, where the calling job ends, or waits, right behind: no other thread is woken for what this one can take itself. */
+void tarn_exec_post_last(struct tarn_exec *exec, tarn_job_fn fn, void *arg);
 
 struct tarn_mailbox *tarn_mailbox_new(struct tarn_exec *exec, const char *name);
 /* Waits until it is empty. Not from one of its own jobs. */
 void tarn_mailbox_free(struct tarn_mailbox *mailbox);
 void tarn_mailbox_post(struct tarn_mailbox *mailbox, tarn_job_fn fn, void *arg);
+void tarn_mailbox_post_last(struct tarn_mailbox *mailbox, tarn_job_fn fn, void *arg);
 /* Posts and waits until it ran (the caller's thread counts as waiting). Not from the same mailbox. */
 void tarn_mailbox_call(struct tarn_mailbox *mailbox, tarn_job_fn fn, void *arg);
 size_t tarn_mailbox_count(struct tarn_mailbox *mailbox);    /* jobs not yet begun */

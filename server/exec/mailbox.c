@@ -84,15 +84,27 @@ static void run_turn(void *arg)
         tarn_exec_post(mailbox->exec, run_turn, mailbox);
 }
 
-void tarn_mailbox_post(struct tarn_mailbox *mailbox, tarn_job_fn fn, void *arg)
+/* True: run_turn is to be posted (M1). */
+static bool put(struct tarn_mailbox *mailbox, tarn_job_fn fn, void *arg)
 {
     pthread_mutex_lock(&mailbox->lock);
     tarn_exec__queue_put(&mailbox->queue, fn, arg);
     bool must_schedule = !mailbox->is_scheduled;
     mailbox->is_scheduled = true;
     pthread_mutex_unlock(&mailbox->lock);
-    if (must_schedule)
+    return must_schedule;
+}
+
+void tarn_mailbox_post(struct tarn_mailbox *mailbox, tarn_job_fn fn, void *arg)
+{
+    if (put(mailbox, fn, arg))
         tarn_exec_post(mailbox->exec, run_turn, mailbox);
+}
+
+void tarn_mailbox_post_last(struct tarn_mailbox *mailbox, tarn_job_fn fn, void *arg)
+{
+    if (put(mailbox, fn, arg))
+        tarn_exec_post_last(mailbox->exec, run_turn, mailbox);
 }
 
 struct call {

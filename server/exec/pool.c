@@ -184,6 +184,17 @@ void tarn_exec_post(struct tarn_exec *exec, tarn_job_fn fn, void *arg)
     unlock_and_wake(exec);
 }
 
+/* P2: the thread that ends its job, or begins to wait, is this one. */
+void tarn_exec_post_last(struct tarn_exec *exec, tarn_job_fn fn, void *arg)
+{
+    pthread_mutex_lock(&exec->lock);
+    tarn_exec__queue_put(&exec->queue, fn, arg);
+    if (my_exec == exec && my_wait_depth == 0)
+        pthread_mutex_unlock(&exec->lock);
+    else
+        unlock_and_wake(exec);
+}
+
 struct tarn_exec__loop *tarn_exec__loop_of(struct tarn_exec *exec)
 {
     return exec->loop;

@@ -265,7 +265,7 @@ static struct tarn_status *claim(struct tarn_op *op, struct tarn_put *put, bool 
     return TARN_OK;
 }
 
-/* --- on a thread of the pool --- */
+/* --- on a thread of the pool, or in the mailbox --- */
 
 static void run_put(void *arg)
 {
@@ -283,7 +283,7 @@ static void run_put(void *arg)
     pthread_mutex_unlock(&table->lock); /* from here on the group may be gone */
 }
 
-void tarn_table__start_put(struct tarn_group *group, const struct tarn_head *ground)
+void tarn_table__start_put(struct tarn_group *group, const struct tarn_head *ground, bool here)
 {
     struct tarn_put *put = &group->put;
     put->table = group->table;
@@ -297,7 +297,10 @@ void tarn_table__start_put(struct tarn_group *group, const struct tarn_head *gro
     group->put_done = false;
     group->table->put_begun_ms = tarn_clock_mono_ms();
     tarn_table__late_note(group->table, put, false);
-    tarn_exec_post(group->table->env->exec, run_put, group);
+    if (here)
+        run_put(group);
+    else
+        tarn_exec_post(group->table->env->exec, run_put, group);
 }
 
 /* --- unknown --- */

@@ -166,6 +166,16 @@ static void call_back(struct pipeline *p)
     tarn_table__group_free(group);
 }
 
+/* One committer alone never comes while its snapshot is put: nothing is won by a second thread, which has to be woken and to
+ * wake this one. Over a network a put takes so long that somebody may come. */
+static bool is_alone(struct tarn_table *table, const struct tarn_group *group)
+{
+    pthread_mutex_lock(&table->lock);
+    bool alone = group->count == 1 && table->queue_first == NULL;
+    pthread_mutex_unlock(&table->lock);
+    return alone && !tarn_store_is_remote(table->env->store);
+}
+
 /* The put is done. */
 static void land(struct pipeline *p)
 {
@@ -173,6 +183,7 @@ static void land(struct pipeline *p)
     p->held_count = 0;
     tarn_table__wait(flown, &flown->put_done);
     p->table->put_took_ms = tarn_clock_mono_ms() - p->table->put_begun_ms;
+    p->table->put_alone = is_alone(p->table, flown);
     if (was_made(flown)) { /* I1: visible from here on */
         if (flown->put.unknown)
             tarn_table__late_keep(p->table, &flown->put, TARN_LATE_IF_UNDONE);
@@ -210,7 +221,7 @@ static void launch(struct pipeline *p)
         right = !changed;
     }
     if (right && tarn_xxh64(table->head->json, 0) == group->ground_hash) { /* I8 */
-        tarn_table__start_put(group, table->head);
+        tarn_table__start_put(group, table->head, table->put_alone && is_alone(table, group));
         p->flying = group;
         return;
     }
@@ -380,7 +391,7 @@ struct tarn_status *tarn_table__put_empty(struct tarn_table *table)
         tarn_table__group_free(group);
         return s;
     }
-    tarn_table__start_put(group, table->head);
+    tarn_table__start_put(group, table->head, false);
     p.flying = group;
     tarn_table__wait(group, &group->put_done);
     s = tarn_status_copy(group->put.status);

@@ -172,8 +172,8 @@ TARN_MUST struct tarn_status *tarn_table__finished_stands(struct tarn_op *op,
 TARN_MUST struct tarn_status *tarn_table__finished_prepare(struct tarn_group *group);
 
 /* --- claim.c --- */
-/* Puts the group's snapshot, on a thread of the pool. */
-void tarn_table__start_put(struct tarn_group *group, const struct tarn_head *ground);
+/* Puts the group's snapshot, on a thread of the pool, or (here) before it returns. */
+void tarn_table__start_put(struct tarn_group *group, const struct tarn_head *ground, bool here);
 /* Looks at snapshot N-1: does it exist, and is it the one? ground_id 0: is there none at all? */
 TARN_MUST struct tarn_status *tarn_table__check_ground(struct tarn_op *op, struct tarn_table *table,
                                                        int64_t ground_id,

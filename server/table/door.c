@@ -170,7 +170,7 @@ static struct tarn_status *enqueue(struct tarn_table *table, struct tarn_request
         pthread_cond_broadcast(&table->news);
     pthread_mutex_unlock(&table->lock);
     if (!runs)
-        tarn_mailbox_post(table->mailbox, tarn_table__run_commits, table);
+        tarn_mailbox_post_last(table->mailbox, tarn_table__run_commits, table);
     return TARN_OK;
 }
 

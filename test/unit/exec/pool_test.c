@@ -160,3 +160,36 @@ TARN_TEST(pool, many_posts_in_a_row_need_no_more_threads_than_run)
     expect_int(atomic_load(&c.ran), 500);
     expect_true(atomic_load(&c.now) <= 2);
 }
+
+struct last {
+    struct tarn_exec *exec;
+    struct tarn_gate *ran;
+    bool waits;
+};
+
+static void open_last(void *arg)
+{
+    tarn_gate_open(((struct last *)arg)->ran);
+}
+
+static void post_last(void *arg)
+{
+    struct last *l = arg;
+    tarn_exec_post_last(l->exec, open_last, l);
+    if (l->waits) /* then another thread takes it */
+        tarn_gate_wait(l->ran, NULL);
+}
+
+TARN_TEST(pool, runs_what_was_posted_last)
+{
+    for (int i = 0; i < 3; i++) {
+        struct last l = {tarn_exec_new(2, 8), tarn_gate_new(), i == 1};
+        if (i == 2) /* by no thread of the pool */
+            post_last(&l);
+        else
+            tarn_exec_post(l.exec, post_last, &l);
+        expect_true(tarn_gate_wait(l.ran, NULL));
+        tarn_exec_free(l.exec);
+        tarn_gate_free(l.ran);
+    }
+}

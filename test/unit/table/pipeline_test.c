@@ -58,6 +58,28 @@ TARN_TEST(pipeline, writes_the_next_manifests_while_a_snapshot_is_put)
     expect_str(fixture_files(&f, 3, NULL), "f0 f1 f2");
 }
 
+/* One committer alone is put in the mailbox itself; who comes meanwhile is next, and from then on the put is another thread's. */
+TARN_TEST(pipeline, takes_who_comes_while_one_alone_is_put)
+{
+    TARN_OWN(fixture_fini) struct fixture f;
+    fixture_init_options(&f, t, "\"tarn.group-commit\":\"none\"");
+    for (int i = 1; i <= 2; i++) {
+        fixture_land(&f, i, tarn_arena_printf(t->arena, "s%d", i));
+        expect_true(f.table->put_alone);
+    }
+    struct crowd c;
+    crowd_init(&c, &f);
+    c.no_plug = true;
+    for (int i = 0; i < 3; i++)
+        crowd_append(&c, "b", BATCH, tarn_arena_printf(t->arena, "f%d", i), 0);
+    rule(&f, "put_if_absent", "snapshot/", TARN_FAULT_DELAY, 0, 0, 50);
+    crowd_run(&c);
+    for (int i = 0; i < 3; i++)
+        expect_int(c.calls[i].result.append_snapshot_id, 3 + i);
+    expect_str(fixture_files(&f, NONE, NULL), "f0 f1 f2 s1 s2");
+    expect_true(f.table->put_alone); /* the last of them was */
+}
+
 TARN_TEST(pipeline, looks_at_the_ground_beside_the_writes_of_a_remote_store)
 {
     TARN_OWN(fixture_fini) struct fixture f;
