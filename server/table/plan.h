@@ -1,6 +1,6 @@
 /*
  * plan - what the files that make a plan share: plan.c leads, gather.c finds the files of a bucket, changes.c those of a
- * range of snapshots and of expired tags, prune.c leaves out what can't hold a row, split.c packs the rest.
+ * range of snapshots and of expired tags, prune.c and prune_bounds.c leave out what can't hold a row, split.c packs the rest.
  *
  *   begin -> [next bucket] -> gather, prune -> split -> [batches of splits] -> next bucket …
  *
@@ -73,7 +73,7 @@ struct tarn_planner {
     int32_t wanted_of; /* the bucket count that `wanted` was reckoned for; -1: none yet */
     uint8_t *wanted;   /* one bit a bucket */
 
-    struct tarn_covering *covering; /* of the file that was judged last (prune.c) */
+    struct tarn_covering *covering; /* of the file that was judged last (prune_bounds.c) */
     struct tarn_value *row;         /* room for a row of the schema */
     struct tarn_bounds *bounds;     /* … and bounds of all its columns */
     struct tarn_value *key_values;
@@ -101,6 +101,14 @@ TARN_MUST struct tarn_status *tarn_plan__prepare(struct tarn_planner *p);
 TARN_MUST struct tarn_status *tarn_plan__partition_passes(struct tarn_planner *p,
                                                           struct tarn_slice partition, bool *out);
 bool tarn_plan__bucket_passes(struct tarn_planner *p, int32_t bucket, int32_t total_buckets);
+/* Leaves out what sections, and file indexes, rule out. */
+TARN_MUST struct tarn_status *tarn_plan__prune_bucket(struct tarn_planner *p,
+                                                      struct tarn_bucket_work *work);
+
+/* --- prune_bounds.c --- */
+/* The schema of this id, read once a plan. */
+TARN_MUST struct tarn_status *tarn_plan__file_schema(struct tarn_planner *p, int64_t id,
+                                                     const struct tarn_schema **out);
 /* For tarn_table__pages_load; arg is the planner. */
 bool tarn_plan__page_wanted(void *arg, const struct tarn_page_bounds *bounds);
 /* By what an entry without statistics says: its smallest and largest key. */
@@ -121,9 +129,6 @@ TARN_MUST struct tarn_status *tarn_plan__page_bounds_add(struct tarn_planner *p,
                                                          bool first);
 bool tarn_plan__bounds_match(struct tarn_planner *p);
 void tarn_plan__covering_free(struct tarn_covering *covering);
-/* Leaves out what sections, and file indexes, rule out. */
-TARN_MUST struct tarn_status *tarn_plan__prune_bucket(struct tarn_planner *p,
-                                                      struct tarn_bucket_work *work);
 
 /* --- gather.c --- */
 /* spare: one whose memory may be used; or NULL. */
