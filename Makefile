@@ -246,14 +246,8 @@ check-history: all $(HISTORY_TESTS) ## SEEDS=n FIRST=seed: simulated histories o
 		$(sort $(wildcard test/history/*.py))
 check-interop: all ## real engines read what we wrote, and we theirs: test/interop/
 	@$(RUN_TESTS) -j 1 -t 1800 $(sort $(wildcard test/interop/*.sh test/interop/*.py))
-check-long: ## all that is slow: more of each property, of crashes and of fuzzing; real HDFS
-	$(SUBMAKE) TARN_EFFORT=100 check
-	$(SUBMAKE) TARN_EFFORT=100 VARIANT=asan check-torture check
-	$(SUBMAKE) TARN_EFFORT=10 TARN_CRASH_ROUNDS=200 check-crash
-	$(SUBMAKE) TARN_EFFORT=100 check-interop
-	$(SUBMAKE) SEEDS=2000 TARN_HISTORY_ROUNDS=30 check-history
-	$(SUBMAKE) VARIANT=asan SEEDS=200 FIRST=10001 check-history
-	$(SUBMAKE) fuzz-short S=300
+check-long: ## all that is slow, an hour of it: scripts/check long
+	@scripts/check long
 
 # ---- fuzzing: clang's libFuzzer, seeded from the golden files and the target's own corpus
 S ?= 60
