@@ -123,7 +123,8 @@ check 0 '"table":"copy2"' table list shop
 check 0 "dropped table shop.copy2" table drop shop.copy2 -o table
 check 1 "copy2" table drop shop.copy2
 check 0 "" table drop shop.copy2 --if-exists
-check 1 "branch" scan 'shop.orders$branch_x'
+check 1 "no branch x; see tarn branch list" scan 'shop.orders$branch_x'
+check 1 "a system table" scan 'shop.orders$files'
 
 # ---- load and scan
 cat >"$DIR/a.csv" <<'END'
@@ -288,8 +289,21 @@ if [ $? -eq 1 ] && grep -q "No space left" "$DIR/err"; then pass; else fail "a f
 check 1 "longer --timeout" scan shop.orders --timeout "1 ms" -o csv --to "$DIR/never.csv"
 if [ ! -e "$DIR/never.csv" ]; then pass; else fail "a scan that failed leaves no file"; fi
 
+# ---- tags, branches, the way back
+check 0 "tag v1 names snapshot" tag create shop.orders v1 --keep 30d -o table
+check 0 "KEPT UNTIL" tag list shop.orders -o table
+check 0 'the branch is table shop.orders$branch_try' branch create shop.orders try --tag v1 -o table
+check 0 'the branch is table shop.orders$branch_tried' branch rename shop.orders try tried -o table
+check 0 "tried" branch list shop.orders -o table
+check 0 "shop.orders is at snapshot" branch fast-forward shop.orders tried -o table
+check 0 "dropped branch tried" branch drop shop.orders tried -o table
+check 0 "shop.orders would go back from snapshot" rollback shop.orders --to-snapshot 1 --dry-run -o table
+check 0 "tag v1 would go" rollback shop.orders --to-snapshot 1 --dry-run -o table
+check 0 "shop.orders went back from snapshot" rollback shop.orders --to-snapshot 1 -o table
+check 1 "has no tag v1" tag drop shop.orders v1
+
 # ---- not in this version
-for name in advise tag branch rollback expire orphans reconcile doctor user backup; do
+for name in advise expire orphans reconcile doctor user backup; do
     check 1 "tarn: $name: this version of Tarn does not have it yet" "$name" shop.orders
 done
 
