@@ -29,9 +29,9 @@ struct tarn_table_env { /* shared by all tables; outlives them */
     struct tarn_store *store;
     struct tarn_state *state;
     struct tarn_exec *exec;
-    int64_t foreign_check_ms;
-    int64_t receipts_retain_ms; /* of identities whose snapshots expired */
-    int64_t min_interval_ms;    /* between two group snapshots of a table */
+    _Atomic(int64_t) foreign_check_ms; /* may change while tables are open */
+    int64_t receipts_retain_ms;        /* of identities whose snapshots expired */
+    int64_t min_interval_ms;           /* between two group snapshots of a table */
     int commit_retries;
     /* Called after each commit and adoption, in the table's mailbox; must not wait. May be NULL. */
     void (*committed)(void *arg, struct tarn_table *table, int64_t snapshot_id);
