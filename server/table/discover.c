@@ -186,17 +186,27 @@ static struct tarn_status *walk_run(struct tarn_op *op, struct tarn_table *table
     return TARN_OK;
 }
 
-/* *moved: others rolled back meanwhile, from the newest on: what lies below its earliest may be missing for that. */
+/* Others may be at work meanwhile. An expiry takes from below: what is left begins higher. *moved: a roll-back takes from above, and
+ * what lies below the earliest may be missing for that. */
 static struct tarn_status *find_run(struct tarn_op *op, struct tarn_table *table, int64_t in,
                                     bool *moved, struct tarn_range *out)
 {
-    bool there = true;
+    bool there;
+    *moved = false;
     TARN_TRY(walk_run(op, table, in, out));
-    if (out->latest != 0)
-        TARN_TRY(exists(op, table, snapshot_key(op, table, out->earliest), &there));
-    if (!there)
-        *out = (struct tarn_range){0, 0};
+    if (out->latest == 0)
+        return TARN_OK;
+    TARN_TRY(exists(op, table, snapshot_key(op, table, out->earliest), &there));
+    if (there)
+        return TARN_OK;
+    TARN_TRY(exists(op, table, snapshot_key(op, table, out->latest), &there));
     *moved = !there;
+    if (*moved)
+        *out = (struct tarn_range){0, 0};
+    for (there = *moved; !there && out->earliest < out->latest;) {
+        out->earliest++;
+        TARN_TRY(exists(op, table, snapshot_key(op, table, out->earliest), &there));
+    }
     return TARN_OK;
 }
 
@@ -234,13 +244,14 @@ static struct tarn_status *find_one(struct tarn_op *op, struct tarn_table *table
     return TARN_OK;
 }
 
-/* *named: a hint, what was known or a list says that there are any. */
+/* *named: a hint or what was known says that there are any. */
 static struct tarn_status *find_range(struct tarn_op *op, struct tarn_table *table, bool *named,
-                                      struct tarn_range *out)
+                                      bool *moved, struct tarn_range *out)
 {
     int64_t latest, earliest;
     struct tarn_range known;
     bool has_latest = false, has_next = true, has_earliest = false;
+    *moved = false;
     TARN_OWN(tarn_status_drop)
     struct tarn_status *unread = read_hint(op, table, "LATEST", &latest);
     tarn_status_free(read_hint(op, table, "EARLIEST", &earliest));
@@ -259,10 +270,7 @@ static struct tarn_status *find_range(struct tarn_op *op, struct tarn_table *tab
         TARN_TRY(find_one(op, table, latest, known, &latest));
     if (latest == 0 && unread != TARN_OK) /* and a list alone is not to be trusted */
         return tarn_move(unread);
-    bool moved;
-    TARN_TRY(find_run(op, table, latest, &moved, out));
-    *named = *named || moved;
-    return TARN_OK;
+    return find_run(op, table, latest, moved, out);
 }
 
 #define RANGE_TRIES 3
@@ -270,12 +278,15 @@ static struct tarn_status *find_range(struct tarn_op *op, struct tarn_table *tab
 struct tarn_status *tarn_table__find_range(struct tarn_op *op, struct tarn_table *table,
                                            struct tarn_range *out)
 {
-    bool named = true;
+    bool named = true, moved = false;
     *out = (struct tarn_range){0, 0};
     /* What is said to be there may have been rolled back since; who did it says first what is left. */
-    for (int tries = 0; tries < RANGE_TRIES && named && out->latest == 0; tries++)
-        TARN_TRY(find_range(op, table, &named, out));
-    return TARN_OK;
+    for (int tries = 0; tries < RANGE_TRIES && (named || moved) && out->latest == 0; tries++)
+        TARN_TRY(find_range(op, table, &named, &moved, out));
+    return !moved ? TARN_OK
+                  : tarn_status_new(TARN_STORE_UNAVAILABLE,
+                                    "table %s: others roll its history back while it is looked for",
+                                    table->name);
 }
 
 /* A list and the range: each may show what the other doesn't. */

@@ -438,6 +438,28 @@ TARN_TEST(one_history, is_not_cut_where_it_is_rolled_back_while_it_is_walked)
     expect_int(fixture_fate(&f, 1).state, TARN_COMMIT_LANDED);
 }
 
+/* Seed 451003: what is gone from below has expired, and is no sign that nothing is left: no receipt is void for it. */
+TARN_TEST(one_history, is_not_empty_where_its_first_snapshots_go_while_it_is_walked)
+{
+    for (int gone = 1; gone < 4; gone++) {
+        TARN_OWN(fixture_fini) struct fixture f;
+        fixture_init(&f, t);
+        for (int i = 1; i < 5; i++)
+            fixture_land(&f, i, tarn_arena_printf(t->arena, "f%d", i));
+        others_append(&f, "x"); /* so that it looks */
+        for (int i = 1; i <= gone; i++)
+            rule(&f, "stat", tarn_arena_printf(t->arena, "snapshot/snapshot-%d", i),
+                 TARN_FAULT_NOT_FOUND, 0, 6);
+        struct tarn_commit_fate fate;
+        struct tarn_status *s = ask(&f, 2, &fate);
+        expect_true(s != TARN_OK || fate.state == TARN_COMMIT_LANDED);
+        tarn_status_free(s);
+        tarn_store_faulty_clear(f.store);
+        expect_str(fixture_files(&f, NONE, NULL), "f1 f2 f3 f4 x");
+        expect_int(fixture_fate(&f, 2).append_snapshot_id, 2);
+    }
+}
+
 /* Seed 97: it had landed and has expired; the same bytes again would be a stranger below the history. */
 TARN_TEST(used_id, of_an_attempt_that_landed_is_not_put_again)
 {
