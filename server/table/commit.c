@@ -265,6 +265,16 @@ static int64_t group_wait_ns(const struct pipeline *p)
     return TARN_MAX(table->answered_ns + linger_ns - tarn_clock_mono_ns(), (int64_t)0);
 }
 
+/* Under the lock: is it the turn of somebody who isn't in the queue? Then the others wait. */
+static bool waits_for_another(const struct tarn_table *table, int64_t *left_ms)
+{
+    *left_ms = tarn_table__turn_left_ms(table);
+    for (const struct tarn_member *m = table->queue_first; *left_ms > 0 && m != NULL; m = m->next)
+        if (m->request->commit->finished != NULL)
+            return false;
+    return *left_ms > 0;
+}
+
 /* Under the lock. TURN_WAIT: for news, at most *wait_ns; so many requests in the queue are news. */
 static enum turn next_turn(const struct pipeline *p, int64_t *wait_ns)
 {
@@ -282,7 +292,11 @@ static enum turn next_turn(const struct pipeline *p, int64_t *wait_ns)
     if (p->writing != NULL)
         return TURN_WAIT;
     table->wanted_count = table->queue_count + 1;
-    if (!wants)
+    int64_t left_ms;
+    bool waits = wants && waits_for_another(table, &left_ms);
+    if (waits)
+        *wait_ns = TARN_MIN(*wait_ns, left_ms * 1000000);
+    if (!wants || waits)
         return TURN_WAIT;
     int64_t ns = group_wait_ns(p);
     if (table->env->min_interval_ms == 0)

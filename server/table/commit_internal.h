@@ -170,6 +170,12 @@ TARN_MUST struct tarn_status *tarn_table__finished_stands(struct tarn_op *op,
                                                           const struct tarn_finished *finished);
 /* As tarn_table__prepare, of a group of one. */
 TARN_MUST struct tarn_status *tarn_table__finished_prepare(struct tarn_group *group);
+/* In the mailbox: it came too late, and may do it again without being overtaken. */
+void tarn_table__give_turn(struct tarn_table *table, const struct tarn_finished *finished);
+/* Under the lock: how long nobody else is let in; 0: it is nobody's turn. */
+int64_t tarn_table__turn_left_ms(const struct tarn_table *table);
+/* One landed: others go on. */
+void tarn_table__end_turn(struct tarn_table *table);
 
 /* --- claim.c --- */
 /* Puts the group's snapshot, on a thread of the pool, or (here) before it returns. */

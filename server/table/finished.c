@@ -9,7 +9,13 @@
  *   seen     it is there if a snapshot of its id is it, by uuid or to the byte; or its identity landed with the same files
  *   check    it stands on the head, or is refused with SNAPSHOT_TAKEN: its writer rebases. Then as all others (conflict.c)
  *   prepare  the bytes are as they came; nothing is written, so there is nothing to remove either: its files are its writer's
+ *
+ * A writer that rebases takes many times as long as a commit of the daemon's own, so that on a busy table each of its snapshots would come too late.
+ * One that did gets the table to itself for a turn: as long as its round may have taken, and at most half of the time.
  */
+
+#define TURN_MIN_MS 50
+#define TURN_MAX_MS 2000
 
 /* --- what it names, read on the caller's thread --- */
 
@@ -275,4 +281,46 @@ struct tarn_status *tarn_table__finished_prepare(struct tarn_group *group)
     group->user = group->next->snapshot.commit_user;
     group->identifier = group->next->snapshot.commit_identifier;
     return TARN_OK;
+}
+
+/* --- turns --- */
+
+/* Since the snapshot that it was made upon was the latest; the writer found that some time later. */
+static int64_t round_ms(struct tarn_table *table, const struct tarn_finished *f)
+{
+    TARN_OWN(tarn_arena_drop) struct tarn_arena *arena = tarn_arena_new();
+    struct tarn_snapshot base;
+    bool found = false;
+    struct tarn_status *s = tarn_table__past(table, f->snapshot.id - 1, arena, &found, &base);
+    int64_t ms = s == TARN_OK && found ? tarn_clock_wall_ms() - base.time_ms : TURN_MAX_MS;
+    tarn_status_free(s);
+    return TARN_MAX(TARN_MIN(ms, (int64_t)TURN_MAX_MS), (int64_t)TURN_MIN_MS);
+}
+
+void tarn_table__give_turn(struct tarn_table *table, const struct tarn_finished *f)
+{
+    int64_t ms = round_ms(table, f), now = tarn_clock_mono_ms();
+    pthread_mutex_lock(&table->lock);
+    if (now >= table->next_turn_ms) {
+        table->turn_began_ms = now;
+        table->turn_until_ms = now + ms;
+        table->next_turn_ms = now + 2 * ms;
+    }
+    pthread_mutex_unlock(&table->lock);
+}
+
+int64_t tarn_table__turn_left_ms(const struct tarn_table *table)
+{
+    int64_t left = table->turn_until_ms == 0 ? 0 : table->turn_until_ms - tarn_clock_mono_ms();
+    return left < 0 || left > TURN_MAX_MS ? 0 : left;
+}
+
+void tarn_table__end_turn(struct tarn_table *table)
+{
+    int64_t now = tarn_clock_mono_ms();
+    pthread_mutex_lock(&table->lock);
+    if (table->turn_until_ms != 0)
+        table->next_turn_ms = now + TARN_MIN(now - table->turn_began_ms, (int64_t)TURN_MAX_MS);
+    table->turn_until_ms = 0;
+    pthread_mutex_unlock(&table->lock);
 }

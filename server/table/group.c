@@ -279,9 +279,23 @@ static bool is_held(struct touched *t, const struct tarn_member *m)
     return has(t, key_of(t, TAG_HELD, m->request->commit->user));
 }
 
+/* Under the lock: the first whose turn it is; NULL: it is nobody's, or they haven't come yet. */
+static struct tarn_member *take_in_turn(struct tarn_table *table)
+{
+    if (tarn_table__turn_left_ms(table) == 0)
+        return NULL;
+    for (struct tarn_member **link = &table->queue_first; *link != NULL; link = &(*link)->next)
+        if ((*link)->request->commit->finished != NULL)
+            return unlink_member(table, link);
+    return NULL;
+}
+
 /* Under the lock: the first that isn't held; NULL: none. An overwrite that is held holds back all behind it. */
 static struct tarn_member *take_first(struct tarn_table *table, struct touched *t)
 {
+    struct tarn_member *in_turn = take_in_turn(table);
+    if (in_turn != NULL)
+        return in_turn;
     struct tarn_member **link = &table->queue_first;
     while (*link != NULL && is_held(t, *link)) {
         if (stands_alone_by_kind(*link))

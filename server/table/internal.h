@@ -85,11 +85,13 @@ struct tarn_table {
     bool loop_runs;        /* the commit loop is in the mailbox, or posted to it */
     size_t answered_count; /* by the last snapshot, at answered_ns */
     int64_t answered_ns;
-    int64_t hint_id;   /* the newest that LATEST should say */
-    bool hint_runs;    /* a job of the pool writes it */
-    int64_t looked_ms; /* monotonic */
-    int64_t seen_ms;   /* likewise: the folder was asked then for what the view says */
-    bool index_whole;  /* no: it is being built anew, and the view is not what it has */
+    int64_t turn_began_ms, turn_until_ms; /* of who finishes snapshots (finished.c); monotonic */
+    int64_t next_turn_ms;                 /* none before */
+    int64_t hint_id;                      /* the newest that LATEST should say */
+    bool hint_runs;                       /* a job of the pool writes it */
+    int64_t looked_ms;                    /* monotonic */
+    int64_t seen_ms;  /* likewise: the folder was asked then for what the view says */
+    bool index_whole; /* no: it is being built anew, and the view is not what it has */
 
     pthread_rwlock_t place; /* read by whoever is in the folder, written by a move */
     pthread_mutex_t index_lock;

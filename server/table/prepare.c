@@ -168,6 +168,9 @@ struct tarn_status *tarn_table__judge_one(struct tarn_group *group)
 static void answer(struct tarn_group *group, struct tarn_member *member, struct verdict *v)
 {
     bool repeated = v->status == TARN_OK && v->snapshot_id != 0;
+    if (member->request->commit->finished != NULL &&
+        tarn_status_reason(v->status) == TARN_SNAPSHOT_TAKEN)
+        tarn_table__give_turn(group->table, member->request->commit->finished);
     tarn_table__refused(&group->op, group->table, member->request, v->status);
     tarn_table__answer(group->table, member, tarn_move(v->status), v->snapshot_id, repeated);
 }

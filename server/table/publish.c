@@ -143,6 +143,8 @@ void tarn_table__announce(struct tarn_group *group)
     struct tarn_table *table = group->table;
     int64_t id = group->put.id;
     tell(group);
+    if (group->is_finished)
+        tarn_table__end_turn(table);
     hint(table, id);
     double seconds = (double)(tarn_clock_mono_ns() - group->begun_ns) / 1e9;
     for (size_t i = group->count; i > 0;

@@ -8,6 +8,7 @@ CASE'S NAME]... runs some.
 import json
 import os
 import sys
+import threading
 import urllib.error
 import urllib.request
 
@@ -231,6 +232,33 @@ def sent_again():
     equal(http("GET", path + "/snapshot")[1]["snapshot"]["snapshot"], snapshot(2), "the latest, as before")
 
 
+def beside_others():
+    """Java, pypaimon and tarn commit to one table at once, as fast as they can."""
+    name = "w.busy"
+    create(java, name, {**PARTITIONED, "primaryKeys": [], "options": {"bucket": "-1"}})
+    wrong = []
+
+    def write(word, first):
+        try:
+            for turn in range(5):
+                path = lab.write(f"{word}.jsonl", "".join(json.dumps({"id": n, "v": word, "dt": "d"}) + "\n" for n in range(first + turn * 10, first + turn * 10 + 10)))
+                PEERS[word].ask("write", name, path)
+        except Exception as e:
+            wrong.append(f"{word}: {e}")
+
+    loads = 0
+    writers = [threading.Thread(target=write, args=(word, (i + 1) * 1000)) for i, word in enumerate(PEERS)]
+    for w in writers:
+        w.start()
+    while any(w.is_alive() for w in writers):
+        tarnd.tarn("load", name, rows(100000 + loads), "--format", "jsonl")
+        loads += 1
+    equal(wrong, [], "what went wrong")
+    got = sorted(row[0] for row in tarnd.scan(name).elements())
+    want = [n for i in range(2) for n in range((i + 1) * 1000, (i + 1) * 1000 + 50)] + list(range(100000, 100000 + loads))
+    equal(got, want, f"ids, each once, beside {loads} loads")
+
+
 def back_and_tags():
     create(java, "w.back", PARTITIONED)
     for n in (1, 2, 3):
@@ -306,6 +334,7 @@ lab.run("all write a table with a key", all_write, PARTITIONED, "w.keyed")
 lab.run("all write a table without one", all_write, {**PARTITIONED, "primaryKeys": [], "options": {"bucket": "-1"}}, "w.append")
 lab.run("a schema changes between two writes", drop_column_of_written)
 lab.run("a commit that is sent again", sent_again)
+lab.run("all commit at once", beside_others)
 lab.run("roll-back and tags", back_and_tags)
 lab.run("branches", branches)
 lab.run("snapshots are their files", snapshots_as_their_files)

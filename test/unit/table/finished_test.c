@@ -300,3 +300,58 @@ TARN_TEST(finished, goes_alone_in_its_turn)
         expect_int(c.calls[i].reason, i == 9 ? TARN_SNAPSHOT_TAKEN : TARN_NO_REASON);
     expect_str(fixture_files(&f, NONE, NULL), "f1 g0 g1 g10 g11 g2 g3 g4 g5 g6 g7 g8 g9");
 }
+
+/* --- turns --- */
+
+/* An append waits in the queue before a snapshot that is finished, after one that came too late. */
+static void come_late(struct crowd *c, struct fixture *f, struct tarn_test *t)
+{
+    struct tarn_snapshot w = writer("w", 1, "uuid-1");
+    fixture_init(f, t);
+    crowd_init(c, f);
+    c->no_plug = true;
+    tarn_clock_fake(tarn_clock_wall_ms());
+    struct tarn_slice early = craft(f, "early", &w, "f1");
+    fixture_land(f, 1, "first");
+    expect_refused(f, early, NULL, TARN_SNAPSHOT_TAKEN, "not the next one");
+    w.uuid = S("uuid-2");
+    crowd_append(c, "s", 2, "g", 0);
+    crowd_post(c, craft(f, "again", &w, "f1"));
+}
+
+TARN_TEST(finished, who_came_too_late_has_a_turn)
+{
+    TARN_OWN(fixture_fini) struct fixture f;
+    struct crowd c;
+    come_late(&c, &f, t);
+    crowd_run(&c);
+    tarn_clock_fake(-1);
+    expect_int(c.calls[1].reason, TARN_NO_REASON); /* overtakes */
+    expect_int(c.calls[1].result.append_snapshot_id, 2);
+    expect_int(c.calls[0].reason, TARN_NO_REASON); /* and then the others go on */
+    expect_int(c.calls[0].result.append_snapshot_id, 3);
+}
+
+TARN_TEST(finished, a_turn_ends)
+{
+    TARN_OWN(fixture_fini) struct fixture f;
+    struct crowd c;
+    come_late(&c, &f, t);
+    tarn_clock_fake(tarn_clock_wall_ms() + 60000);
+    crowd_run(&c);
+    tarn_clock_fake(-1);
+    expect_int(c.calls[0].reason, TARN_NO_REASON);
+    expect_int(c.calls[0].result.append_snapshot_id, 2);
+    expect_int(c.calls[1].reason, TARN_SNAPSHOT_TAKEN);
+}
+
+TARN_TEST(finished, others_wait_for_whose_turn_it_is_no_longer_than_that)
+{
+    TARN_OWN(fixture_fini) struct fixture f;
+    fixture_init(&f, t);
+    struct tarn_snapshot w = writer("w", 1, "uuid-1");
+    struct tarn_slice early = craft(&f, "early", &w, "f1");
+    fixture_land(&f, 1, "first");
+    expect_refused(&f, early, NULL, TARN_SNAPSHOT_TAKEN, "not the next one");
+    expect_int(fixture_land(&f, 2, "second"), 2); /* its writer never comes again */
+}
