@@ -161,8 +161,8 @@ static struct tarn_status *settle_identity(struct tarn_op *op, struct tarn_catal
     return TARN_OK;
 }
 
-static struct tarn_status *is_table(struct tarn_op *op, struct tarn_catalog *catalog,
-                                    const char *path, bool *out)
+struct tarn_status *tarn_catalog__is_table(struct tarn_op *op, struct tarn_catalog *catalog,
+                                           const char *path, bool *out)
 {
     struct tarn_object *objects;
     size_t count;
@@ -186,7 +186,7 @@ struct tarn_status *tarn_catalog__adopt(struct tarn_op *op, struct tarn_catalog 
         return TARN_OK;
     const char *path = tarn_catalog__table_key(op, database, name);
     bool there;
-    TARN_TRY(is_table(op, catalog, path, &there));
+    TARN_TRY(tarn_catalog__is_table(op, catalog, path, &there));
     if (!there)
         return TARN_OK;
     char uuid[TARN_UUID_SIZE];
@@ -225,9 +225,8 @@ static struct tarn_status *remove_objects(struct tarn_op *op, struct tarn_catalo
     return tarn_store_remove_many(catalog->env->store, op, keys, count);
 }
 
-/* Tables whose drop was interrupted after they had left their place. */
-static struct tarn_status *remove_below(struct tarn_op *op, struct tarn_catalog *catalog,
-                                        const char *folder)
+struct tarn_status *tarn_catalog__remove_below(struct tarn_op *op, struct tarn_catalog *catalog,
+                                               const char *folder)
 {
     struct tarn_object *objects;
     size_t count;
@@ -289,8 +288,8 @@ static struct tarn_status *finish_drops(struct tarn_op *op, struct tarn_catalog 
 {
     struct tarn_object *objects;
     size_t count;
-    if (!tarn_store_is_flat(catalog->env->store))
-        return remove_below(op, catalog, TRASH);
+    if (!tarn_store_is_flat(catalog->env->store)) /* what had left its place */
+        return tarn_catalog__remove_below(op, catalog, TRASH);
     TARN_TRY(tarn_store_list(catalog->env->store, op, TRASH, false, &objects, &count));
     for (size_t i = 0; i < count; i++)
         if (!objects[i].is_folder)
@@ -424,9 +423,7 @@ static struct tarn_status *find_main(struct tarn_op *op, struct tarn_catalog *ca
         return TARN_OK;
     bool found;
     TARN_TRY(tarn_catalog__database_exists(op, catalog, database, &found));
-    return found ? table_not_found(database, name)
-                 : tarn_status_new(TARN_DATABASE_NOT_FOUND, "there is no database %.*s",
-                                   TARN_SLICE_ARG(database));
+    return found ? table_not_found(database, name) : tarn_catalog__no_database(database);
 }
 
 struct tarn_status *tarn_catalog_table(struct tarn_op *op, struct tarn_catalog *catalog,
@@ -514,8 +511,7 @@ struct tarn_status *tarn_catalog_tables(struct tarn_op *op, struct tarn_catalog 
     bool found;
     TARN_TRY(tarn_catalog__database_exists(op, catalog, database, &found));
     if (!found)
-        return tarn_status_new(TARN_DATABASE_NOT_FOUND, "there is no database %.*s",
-                               TARN_SLICE_ARG(database));
+        return tarn_catalog__no_database(database);
     const char *folder = tarn_catalog__database_key(op, database);
     struct tarn_object *objects;
     size_t object_count;
@@ -548,9 +544,10 @@ static struct tarn_status *make_table(struct tarn_op *op, struct tarn_catalog *c
 {
     const char *path = tarn_catalog__table_key(op, database, name);
     bool there;
-    TARN_TRY(is_table(op, catalog, path, &there));
+    TARN_TRY(tarn_catalog__is_table(op, catalog, path, &there));
     if (there)
         return tarn_status_new(TARN_TABLE_EXISTS, "table %s exists", full_name(op, database, name));
+    TARN_TRY(tarn_catalog__check_no_view(op, catalog, database, name));
     if (tarn_store_is_flat(
             catalog->env->store)) /* what a failed drop left there isn't this table's */
         TARN_TRY(finish_drops(op, catalog));
@@ -590,8 +587,7 @@ struct tarn_status *tarn_catalog_create_table(struct tarn_op *op, struct tarn_ca
     bool found;
     TARN_TRY(tarn_catalog__database_exists(op, catalog, database, &found));
     if (!found)
-        return tarn_status_new(TARN_DATABASE_NOT_FOUND, "there is no database %.*s",
-                               TARN_SLICE_ARG(database));
+        return tarn_catalog__no_database(database);
     pthread_mutex_lock(&catalog->change);
     struct tarn_status *s = make_table(op, catalog, database, name, &schema, out);
     pthread_mutex_unlock(&catalog->change);
@@ -619,10 +615,11 @@ static struct tarn_status *move_table(struct tarn_op *op, struct tarn_catalog *c
     if (flat)
         TARN_TRY(finish_drops(op, catalog));
     else /* there the store looks, and goes on with a move that was cut off */
-        TARN_TRY(is_table(op, catalog, to_path, &there));
+        TARN_TRY(tarn_catalog__is_table(op, catalog, to_path, &there));
     if (there)
         return tarn_status_new(TARN_TABLE_EXISTS, "table %s exists",
                                full_name(op, to_database, to_name));
+    TARN_TRY(tarn_catalog__check_no_view(op, catalog, to_database, to_name));
     TARN_TRY(tarn_catalog__close_branches(op, catalog, table, false));
     TARN_TRY(tarn_table_move(op, table, to_path, full_name(op, to_database, to_name)));
     tarn_catalog__remember(catalog, to_database, to_name, table);
@@ -648,8 +645,7 @@ struct tarn_status *tarn_catalog_rename_table(struct tarn_op *op, struct tarn_ca
     bool found;
     TARN_TRY(tarn_catalog__database_exists(op, catalog, to_database, &found));
     if (!found)
-        return tarn_status_new(TARN_DATABASE_NOT_FOUND, "there is no database %.*s",
-                               TARN_SLICE_ARG(to_database));
+        return tarn_catalog__no_database(to_database);
     pthread_mutex_lock(&catalog->change);
     struct tarn_status *s = move_table(op, catalog, table, to_database, to_name);
     pthread_mutex_unlock(&catalog->change);
@@ -672,7 +668,7 @@ static struct tarn_status *drop(struct tarn_op *op, struct tarn_catalog *catalog
     }
     /* It leaves its place in one step, so that nobody meets half of it; what a crash leaves is removed at start. */
     TARN_TRY(tarn_store_move_folder(catalog->env->store, op, path, away));
-    return remove_below(op, catalog, away);
+    return tarn_catalog__remove_below(op, catalog, away);
 }
 
 struct tarn_status *tarn_catalog_drop_table(struct tarn_op *op, struct tarn_catalog *catalog,

@@ -50,7 +50,7 @@ struct tarn_status *tarn_catalog__database_exists(struct tarn_op *op, struct tar
     return TARN_OK;
 }
 
-static struct tarn_status *not_found(struct tarn_slice name)
+struct tarn_status *tarn_catalog__no_database(struct tarn_slice name)
 {
     return tarn_status_new(TARN_DATABASE_NOT_FOUND, "there is no database %.*s",
                            TARN_SLICE_ARG(name));
@@ -136,6 +136,10 @@ struct tarn_status *tarn_database_create(struct tarn_op *op, struct tarn_catalog
     bool found, created = false;
     struct tarn_status *s = tarn_catalog__database_exists(op, catalog, info->name, &found);
     if (s == TARN_OK && !found)
+        s = tarn_catalog_check_owner(op, catalog);
+    if (s == TARN_OK && !found) /* views of one that others dropped are not this one's */
+        s = tarn_catalog__drop_objects(op, catalog, info->name);
+    if (s == TARN_OK && !found)
         s = tarn_store_put_if_absent(catalog->env->store, op, file_key(op, info->name),
                                      tarn_buf_slice(&text), &created);
     if (s == TARN_OK && created) /* it is known from now on */
@@ -154,7 +158,7 @@ struct tarn_status *tarn_database_get(struct tarn_op *op, struct tarn_catalog *c
     bool found;
     TARN_TRY(tarn_catalog__database_exists(op, catalog, name, &found));
     if (!found)
-        return not_found(name);
+        return tarn_catalog__no_database(name);
     *out = (struct tarn_database_info){.name = tarn_arena_copy(op->arena, name)};
     TARN_TRY(read_file(op, catalog, out));
     struct tarn_table_info *tables;
@@ -243,7 +247,7 @@ struct tarn_status *tarn_database_drop(struct tarn_op *op, struct tarn_catalog *
     bool found;
     TARN_TRY(tarn_catalog__database_exists(op, catalog, name, &found));
     if (!found)
-        return not_found(name);
+        return tarn_catalog__no_database(name);
     struct tarn_table_info *tables;
     size_t count;
     *tables_dropped = 0;
@@ -253,7 +257,10 @@ struct tarn_status *tarn_database_drop(struct tarn_op *op, struct tarn_catalog *
                                TARN_SLICE_ARG(name), count);
     TARN_TRY(drop_tables(op, catalog, name, tables, count, tables_dropped));
     pthread_mutex_lock(&catalog->change);
-    struct tarn_status *s = tarn_store_remove(catalog->env->store, op, file_key(op, name));
+    struct tarn_status *s = cascade ? tarn_catalog__drop_objects(op, catalog, name)
+                                    : tarn_catalog__check_no_objects(op, catalog, name);
+    if (s == TARN_OK)
+        s = tarn_store_remove(catalog->env->store, op, file_key(op, name));
     if (s == TARN_OK)
         s = tarn_store_prune(catalog->env->store, op, tarn_catalog__database_key(op, name));
     if (s == TARN_OK)

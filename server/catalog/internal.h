@@ -9,7 +9,7 @@
 
 #include <pthread.h>
 
-#include "catalog/catalog.h"
+#include "catalog/objects.h"
 
 #define TARN_DATABASE_SUFFIX ".db"
 #define TARN_DATABASE_FILE ".tarn-database" /* options and comment of a database */
@@ -56,6 +56,38 @@ const char *tarn_catalog__table_key(struct tarn_op *op, struct tarn_slice databa
 TARN_MUST struct tarn_status *tarn_catalog__database_exists(struct tarn_op *op,
                                                             struct tarn_catalog *catalog,
                                                             struct tarn_slice name, bool *found);
+
+struct tarn_status *tarn_catalog__no_database(struct tarn_slice name); /* DATABASE_NOT_FOUND */
+
+/* Has the folder a schema? */
+TARN_MUST struct tarn_status *tarn_catalog__is_table(struct tarn_op *op,
+                                                     struct tarn_catalog *catalog, const char *path,
+                                                     bool *out);
+TARN_MUST struct tarn_status *tarn_catalog__remove_below(struct tarn_op *op,
+                                                         struct tarn_catalog *catalog,
+                                                         const char *folder);
+
+/* Views and functions (objects.c). Where a table is to be: VIEW_EXISTS. Holds `change`, as those below. */
+TARN_MUST struct tarn_status *tarn_catalog__check_no_view(struct tarn_op *op,
+                                                          struct tarn_catalog *catalog,
+                                                          struct tarn_slice database,
+                                                          struct tarn_slice name);
+/* DATABASE_NOT_EMPTY */
+TARN_MUST struct tarn_status *tarn_catalog__check_no_objects(struct tarn_op *op,
+                                                             struct tarn_catalog *catalog,
+                                                             struct tarn_slice database);
+TARN_MUST struct tarn_status *tarn_catalog__drop_objects(struct tarn_op *op,
+                                                         struct tarn_catalog *catalog,
+                                                         struct tarn_slice database);
+const char *tarn_catalog__object_word(enum tarn_object_kind kind); /* "view" */
+/* object_body.c: INVALID_ARGUMENT; see objects.h. `body` of a change that fails is not to be used. */
+TARN_MUST struct tarn_status *tarn_catalog__check_body(enum tarn_object_kind kind,
+                                                       const struct tarn_json *body);
+TARN_MUST struct tarn_status *tarn_catalog__change_body(struct tarn_op *op,
+                                                        enum tarn_object_kind kind,
+                                                        struct tarn_json *body,
+                                                        const struct tarn_object_change *changes,
+                                                        size_t count);
 
 /* The owner object (owner.c). */
 TARN_MUST struct tarn_status *tarn_catalog__take_warehouse(struct tarn_op *op,

@@ -244,6 +244,18 @@ struct tarn_json *tarn_rest__from_texts(const struct tarn_slice *texts, size_t c
     return array;
 }
 
+struct tarn_json *tarn_rest__from_infos(const struct tarn_table_info *list, size_t count)
+{
+    struct tarn_json *array = tarn_json_array();
+    for (size_t i = 0; i < count; i++) {
+        struct tarn_json *one = tarn_json_object();
+        tarn_json_set(one, "database", tarn_json_string(list[i].database));
+        tarn_json_set(one, "object", tarn_json_string(list[i].name));
+        tarn_json_add(array, one);
+    }
+    return array;
+}
+
 void tarn_rest__set_audit(struct tarn_json *object, struct tarn_slice owner, int64_t created_ms,
                           int64_t updated_ms)
 {

@@ -16,6 +16,14 @@ static const struct known {
     {TARN_TABLE_NOT_FOUND, "TABLE", 404},
     {TARN_TABLE_EXISTS, "TABLE", 409},
     {TARN_TABLE_REPLACED, "TABLE", 404},
+    {TARN_VIEW_NOT_FOUND, "VIEW", 404},
+    {TARN_VIEW_EXISTS, "VIEW", 409},
+    {TARN_DIALECT_NOT_FOUND, "DIALECT", 404},
+    {TARN_DIALECT_EXISTS, "DIALECT", 409},
+    {TARN_FUNCTION_NOT_FOUND, "FUNCTION", 404},
+    {TARN_FUNCTION_EXISTS, "FUNCTION", 409},
+    {TARN_DEFINITION_NOT_FOUND, "DEFINITION", 404},
+    {TARN_DEFINITION_EXISTS, "DEFINITION", 409},
     {TARN_COLUMN_NOT_FOUND, "COLUMN", 404},
     {TARN_COLUMN_EXISTS, "COLUMN", 409},
     {TARN_SNAPSHOT_NOT_FOUND, "SNAPSHOT", 404},
@@ -41,6 +49,16 @@ static const struct known *find_known(enum tarn_reason reason)
     return NULL;
 }
 
+/* Where the name of what an error is about is found: said with it, or in the path. */
+static const struct named {
+    const char *type, *fact, *argument;
+} named[] = {
+    {"TABLE", FACT_NAME, "table"},       {"VIEW", FACT_NAME, "view"},
+    {"FUNCTION", FACT_NAME, "function"}, {"COLUMN", "column", NULL},
+    {"DIALECT", "part", NULL},           {"DEFINITION", "part", NULL},
+    {"DATABASE", FACT_NAME, "database"}, /* the last one that is an argument */
+};
+
 static bool only_reads(const struct tarn_http_request *request)
 {
     return request->method != NULL &&
@@ -57,17 +75,18 @@ static bool has_argument(const struct tarn_http_request *request, const char *na
 
 static const char *type_of_path(const struct tarn_http_request *request)
 {
-    return has_argument(request, "table")      ? "TABLE"
-           : has_argument(request, "database") ? "DATABASE"
-                                               : NULL;
+    for (size_t i = 0; i < TARN_COUNT_OF(named); i++)
+        if (named[i].argument != NULL && has_argument(request, named[i].argument))
+            return named[i].type;
+    return NULL;
 }
 
 /* What can't be a name names nothing that is there. */
 static bool names_nothing(const struct tarn_http_request *request, enum tarn_reason reason)
 {
-    return reason == TARN_NAME_INVALID &&
-           (has_argument(request, "table") ||
-            (has_argument(request, "database") && strcmp(request->method, "POST") != 0));
+    const char *type = type_of_path(request);
+    return reason == TARN_NAME_INVALID && type != NULL &&
+           (strcmp(type, "DATABASE") != 0 || strcmp(request->method, "POST") != 0);
 }
 
 /* 503 says that nothing was done, and is sent again; 409 that it exists; codes clients have no word for are 500. */
@@ -105,12 +124,13 @@ static const char *type_of(const struct tarn_http_request *request,
 static void set_name(struct tarn_json *json, const struct tarn_http_request *request,
                      const struct tarn_status *status, const char *type)
 {
-    bool is_column = type != NULL && strcmp(type, "COLUMN") == 0;
-    const char *fact = tarn_status_get(status, is_column ? "column" : FACT_NAME);
-    const char *argument = type == NULL                    ? NULL
-                           : strcmp(type, "DATABASE") == 0 ? "database"
-                           : strcmp(type, "TABLE") == 0    ? "table"
-                                                           : NULL;
+    const char *fact_name = FACT_NAME, *argument = NULL;
+    for (size_t i = 0; type != NULL && i < TARN_COUNT_OF(named); i++)
+        if (strcmp(type, named[i].type) == 0) {
+            fact_name = named[i].fact;
+            argument = named[i].argument;
+        }
+    const char *fact = tarn_status_get(status, fact_name);
     struct tarn_slice name = {0};
     if (fact != NULL)
         name = tarn_slice_str(fact);

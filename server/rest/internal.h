@@ -5,6 +5,7 @@
 #define TARN_REST_INTERNAL_H
 
 #include "rest/rest.h"
+#include "service/objects.h"
 #include "service/subscribe.h"
 
 /* One request on its way. */
@@ -24,8 +25,8 @@ struct tarn_rest__endpoint {
 /* Ends with one whose method is NULL. */
 extern const struct tarn_rest__endpoint tarn_rest__database_endpoints[],
     tarn_rest__table_endpoints[], tarn_rest__snapshot_endpoints[], tarn_rest__tag_endpoints[],
-    tarn_rest__branch_endpoints[], tarn_rest__partition_endpoints[],
-    tarn_rest__consumer_endpoints[], tarn_rest__absent_endpoints[];
+    tarn_rest__branch_endpoints[], tarn_rest__partition_endpoints[], tarn_rest__view_endpoints[],
+    tarn_rest__function_endpoints[], tarn_rest__consumer_endpoints[], tarn_rest__absent_endpoints[];
 #define TARN_REST_END                                                                              \
     {                                                                                              \
         NULL, NULL, NULL                                                                           \
@@ -79,6 +80,8 @@ TARN_MUST struct tarn_status *tarn_rest__identifier(const struct tarn_json *obje
 
 /* --- body.c: what is answered --- */
 void tarn_rest__answer(struct tarn_rest__call *call, const struct tarn_json *json);
+/* [{"database": …, "object": …}] */
+struct tarn_json *tarn_rest__from_infos(const struct tarn_table_info *list, size_t count);
 /* {"<key>": <array, consumed>, "nextPageToken": next_token or, where that is "", null} */
 void tarn_rest__answer_list(struct tarn_rest__call *call, const char *key, struct tarn_json *array,
                             const char *next_token);
@@ -92,6 +95,33 @@ void tarn_rest__set_audit(struct tarn_json *object, struct tarn_slice owner, int
 struct tarn_json *tarn_rest__from_schema(const struct tarn_schema *schema);
 TARN_MUST struct tarn_status *tarn_rest__to_schema(struct tarn_op *op, const struct tarn_json *json,
                                                    struct tarn_table_request *out);
+
+/* --- objects.c: what views and functions have in common --- */
+struct tarn_rest__kind {
+    enum tarn_object_kind kind;
+    const char *type, *argument;           /* "VIEW", "view" */
+    const char *names, *details, *pattern; /* "views", "viewDetails", "viewNamePattern" */
+    struct tarn_json *(*print)(const struct tarn_catalog_object *object,
+                               struct tarn_json *body /* consumed */);
+};
+TARN_MUST struct tarn_status *tarn_rest__list_objects(struct tarn_rest__call *call,
+                                                      const struct tarn_rest__kind *kind);
+TARN_MUST struct tarn_status *tarn_rest__list_object_details(struct tarn_rest__call *call,
+                                                             const struct tarn_rest__kind *kind);
+TARN_MUST struct tarn_status *tarn_rest__list_all_objects(struct tarn_rest__call *call,
+                                                          const struct tarn_rest__kind *kind);
+TARN_MUST struct tarn_status *tarn_rest__create_object(struct tarn_rest__call *call,
+                                                       const struct tarn_rest__kind *kind,
+                                                       struct tarn_slice name,
+                                                       const struct tarn_json *body);
+TARN_MUST struct tarn_status *tarn_rest__get_object(struct tarn_rest__call *call,
+                                                    const struct tarn_rest__kind *kind);
+TARN_MUST struct tarn_status *tarn_rest__alter_object(struct tarn_rest__call *call,
+                                                      const struct tarn_rest__kind *kind);
+TARN_MUST struct tarn_status *tarn_rest__drop_object(struct tarn_rest__call *call,
+                                                     const struct tarn_rest__kind *kind);
+/* A map that isn't there is an empty one: clients look into it. */
+void tarn_rest__need_map(struct tarn_json *object, const char *key);
 
 /* --- changes.c --- */
 /* The body of an alter. Lies in the op's arena and the JSON. */

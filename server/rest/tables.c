@@ -98,14 +98,7 @@ static struct tarn_status *list_all_tables(struct tarn_rest__call *call)
     const char *next;
     TARN_TRY(tarn_rest__page(call, "tableNamePattern", "TABLE", &query.page));
     TARN_TRY(tarn_service_find_tables(call->op, call->service, &query, &list, &count, &next));
-    struct tarn_json *tables = tarn_json_array();
-    for (size_t i = 0; i < count; i++) {
-        struct tarn_json *one = tarn_json_object();
-        tarn_json_set(one, "database", tarn_json_string(list[i].database));
-        tarn_json_set(one, "object", tarn_json_string(list[i].name));
-        tarn_json_add(tables, one);
-    }
-    tarn_rest__answer_list(call, "tables", tables, next);
+    tarn_rest__answer_list(call, "tables", tarn_rest__from_infos(list, count), next);
     return TARN_OK;
 }
 
@@ -126,9 +119,14 @@ static struct tarn_status *create_table(struct tarn_rest__call *call)
     struct tarn_status *s = tarn_rest__to_schema(call->op, schema, &request);
     if (s == TARN_OK)
         s = tarn_service_create_table(call->op, call->service, &request, &facts);
-    return tarn_status_reason(s) == TARN_DATABASE_NOT_FOUND
-               ? s
-               : tarn_rest__about(s, "TABLE", ref.table);
+    switch (tarn_status_reason(s)) {
+    case TARN_DATABASE_NOT_FOUND:
+        return s;
+    case TARN_VIEW_EXISTS:
+        return tarn_rest__about(s, "VIEW", ref.table);
+    default:
+        return tarn_rest__about(s, "TABLE", ref.table);
+    }
 }
 
 static struct tarn_status *alter_table(struct tarn_rest__call *call)
@@ -155,6 +153,8 @@ static struct tarn_status *rename_table(struct tarn_rest__call *call)
         return tarn_rest__about(s, "DATABASE", to.database);
     case TARN_TABLE_NOT_FOUND:
         return tarn_rest__about(s, "TABLE", from.table);
+    case TARN_VIEW_EXISTS:
+        return tarn_rest__about(s, "VIEW", to.table);
     default:
         return tarn_rest__about(s, "TABLE", to.table);
     }

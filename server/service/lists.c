@@ -1,6 +1,7 @@
 #include "service/internal.h"
+#include "service/objects.h"
 
-/* Lists of tables: by name, page by page. */
+/* Lists of tables, views and functions: by name, page by page. */
 
 /* --- patterns --- */
 
@@ -35,13 +36,14 @@ bool tarn_service__matches(const struct tarn_pattern *pattern, struct tarn_slice
                              : tarn_slice_starts_with(name, pattern->text);
 }
 
-/* --- which tables --- */
+/* --- which --- */
 
 /* A list in the making. */
 struct finding {
     struct tarn_op *op;
     struct tarn_service *service;
     const struct tarn_table_query *query;
+    const enum tarn_object_kind *kind; /* NULL: tables */
     struct tarn_pattern databases, names;
     struct named { /* on the heap */
         struct tarn_table_info info;
@@ -55,23 +57,29 @@ static void finding_fini(struct finding *f)
     free(f->list);
 }
 
-static struct tarn_slice token_of(struct finding *f, const struct tarn_table_info *info)
+static struct tarn_slice token_of(struct tarn_op *op, const struct tarn_table_query *query,
+                                  const struct tarn_table_info *info)
 {
-    if (f->query->database.size > 0)
+    if (query->database.size > 0)
         return info->name;
-    return tarn_slice_str(tarn_arena_printf(
-        f->op->arena, "%.*s.%.*s", TARN_SLICE_ARG(info->database), TARN_SLICE_ARG(info->name)));
+    return tarn_slice_str(tarn_arena_printf(op->arena, "%.*s.%.*s", TARN_SLICE_ARG(info->database),
+                                            TARN_SLICE_ARG(info->name)));
 }
 
 static struct tarn_status *find_in(struct finding *f, struct tarn_slice database)
 {
     struct tarn_table_info *tables;
     size_t count;
-    TARN_TRY(tarn_catalog_tables_or_last(f->op, f->service->catalog, database, &tables, &count));
+    if (f->kind == NULL)
+        TARN_TRY(
+            tarn_catalog_tables_or_last(f->op, f->service->catalog, database, &tables, &count));
+    else
+        TARN_TRY(
+            tarn_catalog_objects(f->op, f->service->catalog, *f->kind, database, &tables, &count));
     for (size_t i = 0; i < count; i++) {
         if (!tarn_service__matches(&f->names, tables[i].name))
             continue;
-        struct tarn_slice token = token_of(f, &tables[i]);
+        struct tarn_slice token = token_of(f->op, f->query, &tables[i]);
         if (f->query->page.token.size > 0 && tarn_slice_compare(token, f->query->page.token) <= 0)
             continue;
         TARN_GROW(f->list, f->count, f->capacity);
@@ -121,14 +129,14 @@ static bool is_of_type(struct finding *f, const struct tarn_table_info *info)
     return tarn_slice_equal(type.data == NULL ? tarn_slice_str("table") : type, f->query->type);
 }
 
-struct tarn_status *tarn_service_find_tables(struct tarn_op *op, struct tarn_service *service,
-                                             const struct tarn_table_query *query,
-                                             struct tarn_table_info **out, size_t *count,
-                                             const char **next_token)
+static struct tarn_status *find(struct tarn_op *op, struct tarn_service *service,
+                                const struct tarn_table_query *query,
+                                const enum tarn_object_kind *kind, struct tarn_table_info **out,
+                                size_t *count, const char **next_token)
 {
     TARN_TRY(tarn_service__check(op, service, TARN_ACTION_READ, query->database));
     TARN_OWN(finding_fini)
-    struct finding f = {.op = op, .service = service, .query = query};
+    struct finding f = {.op = op, .service = service, .query = query, .kind = kind};
     TARN_TRY(tarn_service__pattern(op, query->page.pattern, &f.names));
     TARN_TRY(tarn_service__pattern(op, query->database_pattern, &f.databases));
     TARN_TRY(query->database.size > 0 ? find_in(&f, query->database) : find_in_all(&f));
@@ -150,6 +158,70 @@ struct tarn_status *tarn_service_find_tables(struct tarn_op *op, struct tarn_ser
     }
     *out = list;
     *count = n;
+    return TARN_OK;
+}
+
+struct tarn_status *tarn_service_find_tables(struct tarn_op *op, struct tarn_service *service,
+                                             const struct tarn_table_query *query,
+                                             struct tarn_table_info **out, size_t *count,
+                                             const char **next_token)
+{
+    return find(op, service, query, NULL, out, count, next_token);
+}
+
+struct tarn_status *tarn_service_find_objects(struct tarn_op *op, struct tarn_service *service,
+                                              enum tarn_object_kind kind,
+                                              const struct tarn_table_query *query,
+                                              struct tarn_table_info **out, size_t *count,
+                                              const char **next_token)
+{
+    return find(op, service, query, &kind, out, count, next_token);
+}
+
+/* --- what they are --- */
+
+/* *is false: it was dropped meanwhile, or can't be read, which hides no other. */
+static struct tarn_status *read_object(struct tarn_op *op, struct tarn_service *service,
+                                       struct tarn_object_ref ref, struct tarn_catalog_object *out,
+                                       bool *is)
+{
+    struct tarn_status *s = tarn_catalog_object(op, service->catalog, ref, out);
+    enum tarn_reason reason = tarn_status_reason(s);
+    *is = s == TARN_OK;
+    if (reason == TARN_OBJECT_DAMAGED) {
+        tarn_log_status(op, TARN_WARN, "catalog.object_unreadable", s);
+        return TARN_OK;
+    }
+    if (reason != TARN_VIEW_NOT_FOUND && reason != TARN_FUNCTION_NOT_FOUND &&
+        reason != TARN_DATABASE_NOT_FOUND)
+        return s;
+    tarn_status_free(s);
+    return TARN_OK;
+}
+
+struct tarn_status *tarn_service_list_objects(struct tarn_op *op, struct tarn_service *service,
+                                              enum tarn_object_kind kind,
+                                              const struct tarn_table_query *query,
+                                              struct tarn_catalog_object **out, size_t *count,
+                                              const char **next_token)
+{
+    struct tarn_table_info *named;
+    size_t named_count, bytes = 0;
+    TARN_TRY(tarn_service_find_objects(op, service, kind, query, &named, &named_count, next_token));
+    struct tarn_catalog_object *list = tarn_arena_calloc(op->arena, named_count + 1, sizeof *list);
+    *count = 0;
+    for (size_t i = 0; i < named_count; i++) {
+        if (bytes >= TARN_OBJECT_PAGE_BYTES) {
+            *next_token = tarn_arena_str(op->arena, token_of(op, query, &named[i - 1]));
+            break;
+        }
+        struct tarn_object_ref ref = {kind, named[i].database, named[i].name};
+        bool is;
+        TARN_TRY(read_object(op, service, ref, &list[*count], &is));
+        if (is)
+            bytes += list[(*count)++].body.size;
+    }
+    *out = list;
     return TARN_OK;
 }
 

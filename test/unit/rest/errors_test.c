@@ -36,6 +36,11 @@ TARN_TEST(errors, the_type_says_what_is_missing)
     rest_expect(print(t, "POST", TARN_COLUMN_NOT_FOUND), 404, "\"resourceType\":\"COLUMN\"");
     rest_expect(print(t, "POST", TARN_TABLE_REPLACED), 404, "\"resourceType\":\"TABLE\"");
     rest_expect(print(t, "POST", TARN_NAME_INVALID), 404, "\"resourceType\":\"TABLE\"");
+    rest_expect(print(t, "GET", TARN_VIEW_NOT_FOUND), 404, "\"resourceType\":\"VIEW\"");
+    rest_expect(print(t, "GET", TARN_FUNCTION_NOT_FOUND), 404, "\"resourceType\":\"FUNCTION\"");
+    rest_expect(print(t, "POST", TARN_DIALECT_NOT_FOUND), 404, "\"resourceType\":\"DIALECT\"");
+    rest_expect(print(t, "POST", TARN_DEFINITION_NOT_FOUND), 404,
+                "\"resourceType\":\"DEFINITION\"");
 }
 
 TARN_TEST(errors, every_reason_has_a_code_that_clients_know)
@@ -50,9 +55,10 @@ TARN_TEST(errors, every_reason_has_a_code_that_clients_know)
         }
         if (!knows_get || !knows_post)
             expect_unreachable("%s is %d and %d", tarn_reason_name(reason), get, post);
-        static const enum tarn_reason all[] = {TARN_DATABASE_EXISTS, TARN_TABLE_EXISTS,
-                                               TARN_COLUMN_EXISTS, TARN_TAG_EXISTS,
-                                               TARN_BRANCH_EXISTS};
+        static const enum tarn_reason all[] = {
+            TARN_DATABASE_EXISTS, TARN_TABLE_EXISTS,    TARN_COLUMN_EXISTS,
+            TARN_TAG_EXISTS,      TARN_BRANCH_EXISTS,   TARN_VIEW_EXISTS,
+            TARN_DIALECT_EXISTS,  TARN_FUNCTION_EXISTS, TARN_DEFINITION_EXISTS};
         bool exists = false;
         for (size_t i = 0; i < TARN_COUNT_OF(all); i++)
             exists |= (int)all[i] == reason;
