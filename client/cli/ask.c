@@ -145,6 +145,31 @@ struct tarn_status *tarn_cli_table_ref(struct tarn_cli *cli, const char *name,
     return TARN_OK;
 }
 
+#define FILE_SIZE_MAX (16u << 20) /* a message has no room for more */
+
+struct tarn_status *tarn_cli_read_file(struct tarn_cli *cli, const char *path,
+                                       ProtobufCBinaryData *out)
+{
+    TARN_OWN(tarn_buf_drop) struct tarn_buf text = {0};
+    char chunk[4096];
+    size_t got;
+    FILE *file = fopen(path, "re");
+
+    if (file == NULL)
+        return tarn_cli_local(cli, tarn_status_errno(errno, "cannot open %s", path));
+    while ((got = fread(chunk, 1, sizeof chunk, file)) > 0 && text.size <= FILE_SIZE_MAX)
+        tarn_buf_add(&text, chunk, got);
+    bool failed = ferror(file) != 0;
+    int error = errno;
+    fclose(file);
+    if (failed)
+        return tarn_cli_local(cli, tarn_status_errno(error, "cannot read %s", path));
+    if (text.size > FILE_SIZE_MAX)
+        return tarn_status_new(TARN_TOO_LARGE, "%s: larger than any schema file", path);
+    *out = tarn_cli_bytes(tarn_arena_copy(cli->op.arena, tarn_buf_slice(&text)));
+    return TARN_OK;
+}
+
 struct tarn_status *tarn_cli_option_pairs(struct tarn_cli *cli, const char *name,
                                           Tarn__V1__Option ***out, size_t *count)
 {

@@ -32,6 +32,9 @@ char *tarn_cli_request_id(struct tarn_cli *cli);            /* a new one */
 /* "db.table": the first dot divides. "db.t$branch_x" is a branch; a system table (db.t$x) is not in this version. */
 TARN_MUST struct tarn_status *tarn_cli_table_ref(struct tarn_cli *cli, const char *name,
                                                  Tarn__V1__TableRef **out);
+/* A file that goes whole into a request. */
+TARN_MUST struct tarn_status *tarn_cli_read_file(struct tarn_cli *cli, const char *path,
+                                                 ProtobufCBinaryData *out);
 /* --option of the command, many times: KEY=VALUE. */
 TARN_MUST struct tarn_status *tarn_cli_option_pairs(struct tarn_cli *cli, const char *name,
                                                     Tarn__V1__Option ***out, size_t *count);

@@ -59,6 +59,41 @@ const struct tarn_cli_command tarn_cli_commands[] = {
     {"table drop", "DATABASE.TABLE", 1, 1, tarn_cli_table_drop_options, tarn_cli_table_drop,
      "drop a table with its data", NULL},
 
+    {"view create", "DATABASE.VIEW", 1, 1, tarn_cli_object_create_options, tarn_cli_view_create,
+     "make a view, for engines that read it through a catalog",
+     "The file is a JSON object with query and fields, and maybe dialects, comment and options, as Paimon's REST\n"
+     "catalog has them (schema of a view).\n\n"
+     "  tarn view create shop.recent --file recent.json"},
+    {"view list", "[DATABASE]", 0, 1, NULL, tarn_cli_view_list,
+     "the views of a database, or of all", NULL},
+    {"view show", "DATABASE.VIEW", 1, 1, NULL, tarn_cli_view_show, "a view, as it was made", NULL},
+    {"view alter", "DATABASE.VIEW", 1, 1, tarn_cli_view_alter_options, tarn_cli_view_alter,
+     "change options, comment or dialects; all that is named, or nothing",
+     "Changes are made in the order in which they are given.\n\n"
+     "  tarn view alter shop.recent --update-dialect 'spark=SELECT * FROM shop.orders' --comment new"},
+    {"view rename", "DATABASE.VIEW NEW_NAME", 2, 2, NULL, tarn_cli_view_rename,
+     "give a view another name, or another database", NULL},
+    {"view drop", "DATABASE.VIEW", 1, 1, tarn_cli_object_drop_options, tarn_cli_view_drop,
+     "drop a view", NULL},
+    {"function create", "DATABASE.FUNCTION", 1, 1, tarn_cli_object_create_options,
+     tarn_cli_function_create, "make a function, for engines that call it through a catalog",
+     "The file is a JSON object with maybe inputParams, returnParams, deterministic, definitions, comment and\n"
+     "options, as Paimon's REST catalog has them.\n\n"
+     "  tarn function create shop.area --file area.json"},
+    {"function list", "[DATABASE]", 0, 1, NULL, tarn_cli_function_list,
+     "the functions of a database, or of all", NULL},
+    {"function show", "DATABASE.FUNCTION", 1, 1, NULL, tarn_cli_function_show,
+     "a function, as it was made", NULL},
+    {"function alter", "DATABASE.FUNCTION", 1, 1, tarn_cli_function_alter_options,
+     tarn_cli_function_alter,
+     "change options, comment or definitions; all that is named, or nothing",
+     "Changes are made in the order in which they are given. A definition is a JSON object.\n\n"
+     "  tarn function alter shop.area --add-definition 'spark={\"type\":\"sql\",\"definition\":\"x * y\"}'"},
+    {"function rename", "DATABASE.FUNCTION NEW_NAME", 2, 2, NULL, tarn_cli_function_rename,
+     "give a function another name, or another database", NULL},
+    {"function drop", "DATABASE.FUNCTION", 1, 1, tarn_cli_object_drop_options,
+     tarn_cli_function_drop, "drop a function", NULL},
+
     {"load", "DATABASE.TABLE FILE...|-", 2, -1, tarn_cli_load_options, tarn_cli_load,
      "put the rows of files into a table, in one commit",
      "Columns are matched by name (CSV has a header line); a missing one that may be null is null.\n"

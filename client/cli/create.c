@@ -1,8 +1,6 @@
 #include "table.h"
 #include "upload.h"
 
-#include <errno.h>
-
 const struct tarn_cli_option tarn_cli_table_create_options[] = {
     {"columns", 0, "SQL", "the columns: 'id BIGINT NOT NULL, name STRING'", false},
     {"like", 0, "DATABASE.TABLE", "columns, keys and options of that table", false},
@@ -15,31 +13,6 @@ const struct tarn_cli_option tarn_cli_table_create_options[] = {
     {"if-not-exists", 0, NULL, "fine where it is already there", false},
     {0},
 };
-
-#define SCHEMA_FILE_SIZE_MAX (16u << 20)
-
-static struct tarn_status *read_schema(struct tarn_cli *cli, const char *path,
-                                       ProtobufCBinaryData *out)
-{
-    TARN_OWN(tarn_buf_drop) struct tarn_buf text = {0};
-    char chunk[4096];
-    size_t got;
-    FILE *file = fopen(path, "re");
-
-    if (file == NULL)
-        return tarn_cli_local(cli, tarn_status_errno(errno, "cannot open %s", path));
-    while ((got = fread(chunk, 1, sizeof chunk, file)) > 0 && text.size <= SCHEMA_FILE_SIZE_MAX)
-        tarn_buf_add(&text, chunk, got);
-    bool failed = ferror(file) != 0;
-    int error = errno;
-    fclose(file);
-    if (failed)
-        return tarn_cli_local(cli, tarn_status_errno(error, "cannot read %s", path));
-    if (text.size > SCHEMA_FILE_SIZE_MAX)
-        return tarn_status_new(TARN_TOO_LARGE, "%s: larger than any schema file", path);
-    *out = tarn_cli_bytes(tarn_arena_copy(cli->op.arena, tarn_buf_slice(&text)));
-    return TARN_OK;
-}
 
 /* --- the columns of a file: the daemon's worker reads them --- */
 
@@ -119,7 +92,7 @@ static struct tarn_status *make_request(struct tarn_cli *cli, Tarn__V1__CreateTa
     if (like != NULL)
         TARN_TRY(tarn_cli_table_ref(cli, like, &request->like));
     if (schema_file != NULL)
-        TARN_TRY(read_schema(cli, schema_file, &request->schema_json));
+        TARN_TRY(tarn_cli_read_file(cli, schema_file, &request->schema_json));
     if (from_file != NULL) {
         TARN_TRY(infer(cli, from_file, inferred));
         request->fields = (*inferred)->fields;

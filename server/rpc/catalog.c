@@ -1,4 +1,5 @@
 #include "rpc/alter.h"
+#include "rpc/objects.h"
 
 /* CatalogService. */
 
@@ -228,5 +229,11 @@ const struct tarn_rpc__method tarn_rpc__catalog_methods[] = {
     U(AlterTable, alter_table_request, table, alter_table),
     U(RenameTable, rename_table_request, table, rename_table),
     U(DropTable, drop_table_request, drop_table_response, drop_table),
+    U(CreateObject, create_object_request, catalog_object, tarn_rpc__create_object),
+    U(GetObject, get_object_request, catalog_object, tarn_rpc__get_object),
+    U(ListObjects, list_objects_request, list_objects_response, tarn_rpc__list_objects),
+    U(AlterObject, alter_object_request, catalog_object, tarn_rpc__alter_object),
+    U(RenameObject, rename_object_request, catalog_object, tarn_rpc__rename_object),
+    U(DropObject, drop_object_request, drop_object_response, tarn_rpc__drop_object),
     TARN_RPC_END,
 };

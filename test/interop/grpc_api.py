@@ -564,6 +564,62 @@ def refs_cases(daemon, client):
         case(fn)
 
 
+def object_cases(client):
+    """Views and functions."""
+    cat = client.CatalogService
+    cat.CreateDatabase(c.CreateDatabaseRequest(name=b"obj"))
+
+    def obj(name, kind=c.VIEW, database="obj"):
+        return c.ObjectRef(kind=kind, database=database.encode(), name=name.encode())
+
+    def views():
+        body = {"query": "SELECT 1", "fields": [{"id": 0, "name": "a", "type": "INT"}], "more": [1, None]}
+        request = c.CreateObjectRequest(object=obj("v"), body_json=json.dumps(body).encode(), request_id="view")
+        made = cat.CreateObject(request)
+        expect((made, json.loads(made.body_json), made.object.name), (cat.CreateObject(request), body, b"v"))
+        request.request_id = ""
+        expect(reason(cat.CreateObject, request), "VIEW_EXISTS")
+        request.ignore_if_exists = True
+        expect(cat.CreateObject(request), made)
+        expect(cat.GetObject(c.GetObjectRequest(object=obj("v"))), made)
+        expect(reason(cat.CreateTable, c.CreateTableRequest(database=b"obj", table=b"v", columns_sql=b"id BIGINT")), "VIEW_EXISTS")
+        for bad in (c.CreateObjectRequest(object=obj("w"), body_json=b"{}"), c.CreateObjectRequest(body_json=b"{}"),
+                    c.CreateObjectRequest(object=obj("w", kind=0), body_json=b"{}")):
+            expect(reason(cat.CreateObject, bad), "INVALID_ARGUMENT")
+        expect(reason(cat.CreateObject, c.CreateObjectRequest(object=obj("w"), body_json=b"{")), "JSON_MALFORMED")
+        changed = cat.AlterObject(c.AlterObjectRequest(object=obj("v"), changes=[
+            c.ObjectChange(set_option=m.Option(key=b"k", value=b"v")), c.ObjectChange(set_comment=b"c"),
+            c.ObjectChange(add_part=m.Option(key=b"spark", value=b"s")), c.ObjectChange(add_part=m.Option(key=b"flink", value=b"f")),
+            c.ObjectChange(update_part=m.Option(key=b"spark", value=b"t")), c.ObjectChange(drop_part=b"flink"), c.ObjectChange(remove_option=b"x")]))
+        expect(json.loads(changed.body_json), {**body, "options": {"k": "v"}, "comment": "c", "dialects": {"spark": "t"}})
+        expect(reason(cat.AlterObject, c.AlterObjectRequest(object=obj("v"), changes=[c.ObjectChange(drop_part=b"x")])), "DIALECT_NOT_FOUND")
+        expect(reason(cat.AlterObject, c.AlterObjectRequest(object=obj("v"), changes=[c.ObjectChange()])), "INVALID_ARGUMENT")
+        moved = cat.RenameObject(c.RenameObjectRequest(object=obj("v"), to_name=b"w"))
+        expect((moved.uuid, moved.object.name), (made.uuid, b"w"))
+        expect(reason(cat.GetObject, c.GetObjectRequest(object=obj("v"))), "VIEW_NOT_FOUND")
+
+    def functions():
+        for name in ("f", "g", "h"):
+            cat.CreateObject(c.CreateObjectRequest(object=obj(name, c.FUNCTION), body_json=b'{"definitions":{"spark":{"type":"sql"}}}'))
+        first = cat.ListObjects(c.ListObjectsRequest(kind=c.FUNCTION, database=b"obj", page=m.Page(size=2)))
+        expect([(o.object.name, o.body_json) for o in first.objects], [(b"f", b""), (b"g", b"")])
+        rest = cat.ListObjects(c.ListObjectsRequest(kind=c.FUNCTION, database=b"obj", page=m.Page(token=first.next_page_token), whole=True))
+        expect([(o.object.name, json.loads(o.body_json), len(o.uuid)) for o in rest.objects], [(b"h", {"definitions": {"spark": {"type": "sql"}}}, 36)])
+        expect([o.object.name for o in cat.ListObjects(c.ListObjectsRequest(kind=c.VIEW)).objects], [b"w"])
+        expect(reason(cat.ListObjects, c.ListObjectsRequest(database=b"obj")), "INVALID_ARGUMENT")
+        expect(reason(cat.AlterObject, c.AlterObjectRequest(object=obj("f", c.FUNCTION), changes=[
+            c.ObjectChange(add_part=m.Option(key=b"spark", value=b"{}"))])), "DEFINITION_EXISTS")
+        cat.DropObject(c.DropObjectRequest(object=obj("f", c.FUNCTION)))
+        expect(reason(cat.DropObject, c.DropObjectRequest(object=obj("f", c.FUNCTION))), "FUNCTION_NOT_FOUND")
+        cat.DropObject(c.DropObjectRequest(object=obj("f", c.FUNCTION), ignore_if_missing=True))
+        expect(reason(cat.DropDatabase, c.DropDatabaseRequest(name=b"obj")), "DATABASE_NOT_EMPTY")
+        cat.DropDatabase(c.DropDatabaseRequest(name=b"obj", cascade=True))
+        expect(reason(cat.GetObject, c.GetObjectRequest(object=obj("w"))), "DATABASE_NOT_FOUND")
+
+    for fn in (views, functions):
+        case(fn)
+
+
 def commit_cases(daemon, client):
     """Whole commits: two parts, overwrites, several tables, and what became of them."""
     tab = client.TableService
@@ -1244,6 +1300,7 @@ def main():
     catalog_cases(daemon, client)
     table_cases(daemon, client)
     refs_cases(daemon, client)
+    object_cases(client)
     commit_cases(daemon, client)
     worker_cases(daemon, client)
     admin_cases(daemon, client)

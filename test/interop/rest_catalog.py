@@ -7,6 +7,7 @@ CASE'S NAME]... runs some.
 """
 import json
 import os
+import shutil
 import sys
 import threading
 import urllib.error
@@ -309,6 +310,117 @@ def branches():
     equal(http("GET", path + "/branches")[1], {"branches": []}, "none is left")
 
 
+def asked(peer, word, name):
+    """What a peer writes into a file, as JSON or lines."""
+    out = peer.file()
+    peer.ask(word, name, out)
+    with open(out, encoding="utf-8") as f:
+        return json.load(f) if word.endswith("-show") else f.read().split()
+
+
+def refused(peer, words, *parts):
+    try:
+        peer.ask(*words)
+    except Exception as e:
+        check(all(part in str(e) for part in parts), f"{words}: {e}")
+    else:
+        check(False, f"{words} went well")
+
+
+def view_read_by_java(name):
+    """Java puts who made it, and when, among the options that it reads."""
+    got = asked(java, "view-show", name)
+    for key in ("owner", "createdAt", "createdBy", "updatedAt", "updatedBy"):
+        del got["options"][key]
+    return {"comment": None, **got}
+
+
+def views():
+    tarnd.tarn("db", "create", "o")
+    path = "/lab-1.x/databases/o/"
+    schema = {"fields": [{"id": 0, "name": "id", "type": "BIGINT NOT NULL"}, {"id": 1, "name": "r", "type": {"type": "ARRAY", "element": "STRING"}}],
+              "query": "SELECT id, 'ä\n' FROM t", "dialects": {"spark": "SELECT 1"}, "comment": "c", "options": {"k": "v"}}
+    file = lab.write("view.json", json.dumps(schema))
+    java.ask("view-create", "o.v", file)
+    equal(http("GET", path + "views/v")[1]["schema"], schema, "what is served")
+    equal(view_read_by_java("o.v"), schema, "what Java reads")
+    create(java, "o.t")
+    refused(java, ["view-create", "o.v", file], "ViewAlreadyExist", "o.v")
+    refused(java, ["view-create", "o.t", file], "AlreadyExist")
+    refused(java, ["create", "o.v", lab.path("s.json")], "TableAlreadyExist")
+    equal(http("POST", path + "views", {"identifier": {"database": "o", "object": "t"}, "schema": schema})[1]["resourceType"], "TABLE", "a table's name")
+    java.ask("view-alter", "o.v", lab.write("c.json", json.dumps([
+        {"action": "setOption", "key": "k2", "value": "w"}, {"action": "removeOption", "key": "k"}, {"action": "updateComment", "comment": None},
+        {"action": "addDialect", "dialect": "flink", "query": "f"}, {"action": "updateDialect", "dialect": "spark", "query": "s"}])))
+    changed = {**schema, "options": {"k2": "w"}, "comment": None, "dialects": {"flink": "f", "spark": "s"}}
+    equal(view_read_by_java("o.v"), changed, "what Java reads, altered")
+    for action, part in (("addDialect", "DialectAlreadyExist"), ("dropDialect", "DialectNotExist")):
+        name = "spark" if part == "DialectAlreadyExist" else "trino"
+        refused(java, ["view-alter", "o.v", lab.write("c.json", json.dumps([{"action": action, "dialect": name, "query": "x"}]))], part, name)
+    tarnd.tarn("view", "alter", "o.v", "--set", "k2=x", "--drop-dialect", "spark")
+    changed = {**changed, "options": {"k2": "x"}, "dialects": {"flink": "f"}}
+    equal(view_read_by_java("o.v"), changed, "what Java reads, altered by tarn")
+    tarnd.tarn("view", "create", "o.w", "--file", file)
+    equal(view_read_by_java("o.w"), schema, "what Java reads of tarn's")
+    refused(java, ["view-move", "o.v", "o.w"], "ViewAlreadyExist")
+    refused(java, ["view-move", "o.nope", "o.x"], "ViewNotExist")
+    uuid = http("GET", path + "views/v")[1]["id"]
+    java.ask("view-move", "o.v", "o.x_y")
+    equal(http("GET", path + "views/x_y")[1]["id"], uuid, "its id, which stays")
+    equal(asked(java, "views", "o."), ["w", "x_y"], "what Java lists")
+    equal([v["name"] for v in tarnd.lines("view", "list", "o")], ["w", "x_y"], "what tarn lists")
+    equal(http("GET", "/lab-1.x/views?databaseNamePattern=o&maxResults=1")[1], {"views": [{"database": "o", "object": "w"}], "nextPageToken": "o.w"}, "of all")
+    for name in ("w", "x_y"):
+        java.ask("view-drop", f"o.{name}")
+    refused(java, ["view-show", "o.w", java.file()], "ViewNotExist")
+    refused(java, ["view-drop", "o.w"], "ViewNotExist")
+
+
+def without_a_state():
+    """Last, as the daemon has another port afterwards."""
+    made = {"query": "SELECT 1", "fields": []}
+    tarnd.tarn("db", "create", "lost")
+    tarnd.tarn("view", "create", "lost.v", "--file", lab.write("view.json", json.dumps(made)))
+    before = http("GET", "/lab-1.x/databases/lost/view-details")
+    tarnd.stop()
+    shutil.rmtree(os.path.join(tarnd.data, "state"))
+    tarnd.start()
+    equal(http("GET", "/lab-1.x/databases/lost/view-details"), before, "views")
+    tarnd.tarn("db", "drop", "lost", "--cascade")
+    check(not os.path.exists(os.path.join(tarnd.warehouse, ".tarn/views/lost")), "the folder is gone")
+
+
+def functions_of(word):
+    peer, db = PEERS[word], f"f{word}"
+    tarnd.tarn("db", "create", db)
+    made = {"name": "area", "inputParams": [{"id": 0, "name": "x", "type": "DOUBLE"}, {"id": 1, "name": "y", "type": "DOUBLE NOT NULL"}],
+            "returnParams": [{"id": 0, "name": "a", "type": "DOUBLE"}], "deterministic": True, "comment": "c", "options": {"k": "v"},
+            "definitions": {"spark": {"type": "sql", "definition": "x * y"}, "trino": {"type": "lambda", "definition": "(x, y) -> x * y", "language": "JAVA"},
+                            "flink": {"type": "file", "fileResources": [{"resourceType": "jar", "uri": "/a.jar"}], "language": "JAVA",
+                                      "className": "A", "functionName": "area"}}}
+    file = lab.write("f.json", json.dumps(made))
+    peer.ask("function-create", f"{db}.area", file)
+    served = http("GET", f"/lab-1.x/databases/{db}/functions/area")[1]
+    equal({k: served[k] for k in made}, made, "what is served")
+    for other in PEERS.values():
+        equal(asked(other, "function-show", f"{db}.area"), made, "what each reads")
+    refused(peer, ["function-create", f"{db}.area", file], "FunctionAlreadyExist")
+    peer.ask("function-alter", f"{db}.area", lab.write("c.json", json.dumps([
+        {"action": "setOption", "key": "k", "value": "w"}, {"action": "updateComment", "comment": "d"},
+        {"action": "updateDefinition", "name": "spark", "definition": {"type": "sql", "definition": "y * x"}}, {"action": "dropDefinition", "name": "trino"}])))
+    tarnd.tarn("function", "alter", f"{db}.area", "--add-definition", 'hive={"type":"sql","definition":"h"}')
+    definitions = {"spark": {"type": "sql", "definition": "y * x"}, "flink": made["definitions"]["flink"], "hive": {"type": "sql", "definition": "h"}}
+    for other in PEERS.values():
+        equal(asked(other, "function-show", f"{db}.area"), {**made, "options": {"k": "w"}, "comment": "d", "definitions": definitions}, "what each reads, altered")
+        equal(asked(other, "functions", f"{db}."), ["area"], "what each lists")
+    for change, part in (({"action": "addDefinition", "name": "spark", "definition": {"type": "sql", "definition": "x"}}, "AlreadyExist"),
+                         ({"action": "dropDefinition", "name": "nope"}, "NotExist")):
+        refused(peer, ["function-alter", f"{db}.area", lab.write("c.json", json.dumps([change]))], part)
+    peer.ask("function-drop", f"{db}.area")
+    refused(peer, ["function-show", f"{db}.area", peer.file()], "NotExist")
+    refused(peer, ["function-drop", f"{db}.area"], "NotExist")
+
+
 def snapshots_as_their_files():
     tarnd.tarn("db", "create", "s")
     tarnd.tarn("table", "create", "s.t", "--primary-key", "id", "--columns", "id BIGINT NOT NULL, v STRING")
@@ -338,5 +450,9 @@ lab.run("all commit at once", beside_others)
 lab.run("roll-back and tags", back_and_tags)
 lab.run("branches", branches)
 lab.run("snapshots are their files", snapshots_as_their_files)
+for word in PEERS:
+    lab.run(f"{word} makes, changes and drops functions", functions_of, word)
+lab.run("views", views)
+lab.run("views after the state is lost", without_a_state)
 tarnd.stop()
 sys.exit(lab.done())

@@ -12,6 +12,9 @@ import org.apache.paimon.data.InternalMap;
 import org.apache.paimon.data.InternalRow;
 import org.apache.paimon.data.Timestamp;
 import org.apache.paimon.disk.IOManager;
+import org.apache.paimon.function.Function;
+import org.apache.paimon.function.FunctionChange;
+import org.apache.paimon.function.FunctionImpl;
 import org.apache.paimon.io.DataFileMeta;
 import org.apache.paimon.manifest.BucketEntry;
 import org.apache.paimon.manifest.ManifestEntry;
@@ -19,6 +22,7 @@ import org.apache.paimon.options.ExpireConfig;
 import org.apache.paimon.options.Options;
 import org.apache.paimon.reader.RecordReader;
 import org.apache.paimon.reader.RecordReaderIterator;
+import org.apache.paimon.rest.requests.CreateFunctionRequest;
 import org.apache.paimon.schema.Schema;
 import org.apache.paimon.schema.SchemaChange;
 import org.apache.paimon.shade.jackson2.com.fasterxml.jackson.databind.JsonNode;
@@ -50,6 +54,10 @@ import org.apache.paimon.types.MapType;
 import org.apache.paimon.types.RowKind;
 import org.apache.paimon.types.RowType;
 import org.apache.paimon.utils.JsonSerdeUtil;
+import org.apache.paimon.view.View;
+import org.apache.paimon.view.ViewChange;
+import org.apache.paimon.view.ViewImpl;
+import org.apache.paimon.view.ViewSchema;
 
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
@@ -107,6 +115,8 @@ import java.util.Map;
  *   add     DB.TABLE COLUMN TYPE [first]
  *   move    DB.TABLE DB.NEW                  another name
  *   tables  DB. OUT                          their names, a line each
+ *   view-create DB.VIEW SCHEMA.json, view-show DB.VIEW OUT.json, view-alter DB.VIEW CHANGES.json, view-move DB.VIEW DB.NEW,
+ *   view-drop DB.VIEW, views DB. OUT         JSON as REST has it; function-create, -show, -alter, -drop and functions likewise
  *   alter   DB.- CHANGES.jsonl OUT           lines {"table": NAME, "changes": [SchemaChange as REST has it]}, each through the catalog;
  *                                            OUT has a line each, empty or what it was refused with
  *
@@ -142,7 +152,73 @@ public class TarnInterop {
         }
     }
 
+    static String read(String path) throws Exception {
+        return new String(Files.readAllBytes(Paths.get(path)), StandardCharsets.UTF_8);
+    }
+
+    static long put(String path, Object value) throws Exception {
+        Files.write(Paths.get(path), JsonSerdeUtil.toJson(value).getBytes(StandardCharsets.UTF_8));
+        return 0;
+    }
+
+    static long carryOutView(String[] w) throws Exception {
+        if (w[0].equals("views")) {
+            List<String> names = catalog.listViews(w[1].substring(0, w[1].length() - 1));
+            Files.write(Paths.get(w[2]), names);
+            return names.size();
+        }
+        Identifier id = Identifier.fromString(w[1]);
+        switch (w[0]) {
+            case "view-create":
+                ViewSchema s = JsonSerdeUtil.fromJson(read(w[2]), ViewSchema.class);
+                catalog.createView(id, new ViewImpl(id, s.fields(), s.query(), s.dialects(), s.comment(), s.options()), false);
+                return 0;
+            case "view-show":
+                View v = catalog.getView(id);
+                return put(w[2], new ViewSchema(v.rowType().getFields(), v.query(), v.dialects(), v.comment().orElse(null), v.options()));
+            case "view-alter":
+                catalog.alterView(id, Arrays.asList(JsonSerdeUtil.fromJson(read(w[2]), ViewChange[].class)), false);
+                return 0;
+            case "view-move":
+                catalog.renameView(id, Identifier.fromString(w[2]), false);
+                return 0;
+            default:
+                catalog.dropView(id, false);
+                return 0;
+        }
+    }
+
+    static long carryOutFunction(String[] w) throws Exception {
+        if (w[0].equals("functions")) {
+            List<String> names = catalog.listFunctions(w[1].substring(0, w[1].length() - 1));
+            Files.write(Paths.get(w[2]), names);
+            return names.size();
+        }
+        Identifier id = Identifier.fromString(w[1]);
+        switch (w[0]) {
+            case "function-create":
+                CreateFunctionRequest r = JsonSerdeUtil.fromJson(read(w[2]), CreateFunctionRequest.class);
+                catalog.createFunction(id, new FunctionImpl(id, r.inputParams(), r.returnParams(), r.isDeterministic(), r.definitions(), r.comment(), r.options()), false);
+                return 0;
+            case "function-show":
+                Function f = catalog.getFunction(id);
+                return put(w[2], new CreateFunctionRequest(f));
+            case "function-alter":
+                catalog.alterFunction(id, Arrays.asList(JsonSerdeUtil.fromJson(read(w[2]), FunctionChange[].class)), false);
+                return 0;
+            default:
+                catalog.dropFunction(id, false);
+                return 0;
+        }
+    }
+
     static long carryOut(String[] w) throws Exception {
+        if (w[0].startsWith("view")) {
+            return carryOutView(w);
+        }
+        if (w[0].startsWith("function")) {
+            return carryOutFunction(w);
+        }
         if (w[0].equals("tables")) {
             List<String> names = catalog.listTables(w[1].substring(0, w[1].length() - 1));
             Files.write(Paths.get(w[2]), names);

@@ -35,6 +35,10 @@ import compare_tables as ct  # noqa: E402
 from paimon_py import catalog, table  # noqa: E402
 from pypaimon import Schema  # noqa: E402
 from pypaimon.write import commit_message_serializer as serializer  # noqa: E402
+from pypaimon.common.identifier import Identifier  # noqa: E402
+from pypaimon.function.function import FunctionImpl  # noqa: E402
+from pypaimon.function.function_change import FunctionChange  # noqa: E402
+from pypaimon.function.function_definition import FunctionDefinition  # noqa: E402
 from pypaimon.schema.data_types import AtomicType, DataField, PyarrowFieldParser  # noqa: E402
 from pypaimon.schema.schema_change import SchemaChange  # noqa: E402
 
@@ -155,6 +159,49 @@ def tables(database, out):
     return len(names)
 
 
+def function_create(name, path):
+    with open(path, encoding="utf-8") as f:
+        made = json.load(f)
+
+    def fields(key):
+        return None if made.get(key) is None else [DataField.from_dict(d) for d in made[key]]
+    definitions = {k: FunctionDefinition.from_dict(d) for k, d in made["definitions"].items()}
+    catalog().create_function(name, FunctionImpl(Identifier.from_string(name), fields("inputParams"), fields("returnParams"), made["deterministic"],
+                                                 definitions, made["comment"], made["options"]))
+    return 0
+
+
+def function_show(name, out):
+    got = catalog().get_function(name)
+    with open(out, "w", encoding="utf-8") as f:
+        json.dump({"name": got.name(), "inputParams": got.input_params() and [x.to_dict() for x in got.input_params()],
+                   "returnParams": got.return_params() and [x.to_dict() for x in got.return_params()], "deterministic": got.is_deterministic(),
+                   "definitions": {k: d.to_dict() for k, d in got.definitions().items()}, "comment": got.comment(), "options": got.options()}, f)
+    return 0
+
+
+def function_alter(name, path):
+    with open(path, encoding="utf-8") as f:
+        catalog().alter_function(name, [FunctionChange.from_dict(d) for d in json.load(f)])
+    return 0
+
+
+def function_drop(name):
+    catalog().drop_function(name)
+    return 0
+
+
+def functions(database, out):
+    names = catalog().list_functions(database[:-1])
+    with open(out, "w", encoding="utf-8") as f:
+        f.write("".join(n + "\n" for n in names))
+    return len(names)
+
+
+FUNCTIONS = {"function-create": function_create, "function-show": function_show, "function-alter": function_alter,
+             "function-drop": function_drop, "functions": functions}
+
+
 def file(schema, rows, out):
     t = rows_as_arrow(PyarrowFieldParser.from_paimon_schema(fields_of(schema)[1]), rows)
     if out.endswith(".parquet"):
@@ -179,7 +226,7 @@ for line in sys.stdin:
     word, *rest = line.split()
     try:
         done = {"create": create, "write": write, "prepare": prepare, "dump": dump, "file": file, "columns": columns,
-                "move": move, "drop": drop, "tables": tables, **ALTERS}[word](*rest)
+                "move": move, "drop": drop, "tables": tables, **ALTERS, **FUNCTIONS}[word](*rest)
         print("ok", done, file=answers)
     except Exception as e:  # told to the one who asked
         traceback.print_exc()

@@ -207,6 +207,63 @@ TARN_TEST(cli_db, create_sends_options)
     expect_true(tarn_uuid_valid(tarn_slice_str(got->request_id)));
 }
 
+static void fake_view(struct fake *fake, const char *path)
+{
+    Tarn__V1__CatalogObject object = TARN__V1__CATALOG_OBJECT__INIT;
+    Tarn__V1__ObjectRef ref = TARN__V1__OBJECT_REF__INIT;
+    ref.kind = TARN__V1__OBJECT_KIND__VIEW;
+    ref.database = bytes("a");
+    ref.name = bytes("v");
+    object.object = &ref;
+    object.body_json = bytes("{\"query\":\"q\",\"fields\":[]}");
+    fake_answers(fake, path, &object.base);
+}
+
+TARN_TEST(cli_view, alter_keeps_the_order_of_changes)
+{
+    SERVE;
+    fake_view(&fake, "CatalogService/AlterObject");
+    fake.terminal = true;
+    struct run run = fake_run(t, &fake, "view", "alter", "a.v", "--add-dialect", "s=x=1", "--reset",
+                              "k", "--comment", "c", "--set", "k=v", "--drop-dialect", "t", NULL);
+    expect_str(run.out, "altered view a.v\n");
+    TARN_OWN(drop_message) Tarn__V1__AlterObjectRequest *got = (void *)fake_request(
+        &fake, "CatalogService/AlterObject", 0, &tarn__v1__alter_object_request__descriptor);
+    expect_int(got->object->kind, TARN__V1__OBJECT_KIND__VIEW);
+    expect_int(got->n_changes, 5);
+    expect_binary(got->changes[0]->add_part->key, "s");
+    expect_binary(got->changes[0]->add_part->value, "x=1");
+    expect_binary(got->changes[1]->remove_option, "k");
+    expect_binary(got->changes[2]->set_comment, "c");
+    expect_binary(got->changes[3]->set_option->value, "v");
+    expect_binary(got->changes[4]->drop_part, "t");
+    run = fake_run(t, &fake, "view", "alter", "a.v", NULL);
+    expect_int(run.code, 2);
+    run = fake_run(t, &fake, "view", "alter", "a.v", "--add-definition", "a={}", NULL);
+    expect_int(run.code, 2);
+}
+
+TARN_TEST(cli_view, shows_its_body_as_it_was_made)
+{
+    SERVE;
+    fake_view(&fake, "CatalogService/GetObject");
+    fake_view(&fake, "CatalogService/RenameObject");
+    struct run run = fake_run(t, &fake, "-o", "jsonl", "view", "show", "a.v", NULL);
+    expect_contains(run.out, "\"body\":{\"query\":\"q\",\"fields\":[]}");
+    fake.terminal = true;
+    run = fake_run(t, &fake, "function", "rename", "x.f", "a.v", NULL);
+    expect_str(run.out, "renamed: it is now function a.v\n");
+    TARN_OWN(drop_message) Tarn__V1__RenameObjectRequest *got = (void *)fake_request(
+        &fake, "CatalogService/RenameObject", 0, &tarn__v1__rename_object_request__descriptor);
+    expect_int(got->object->kind, TARN__V1__OBJECT_KIND__FUNCTION);
+    expect_binary(got->to_database, "a");
+    expect_binary(got->to_name, "v");
+    run = fake_run(t, &fake, "view", "create", "a.v", NULL);
+    expect_int(run.code, 2);
+    run = fake_run(t, &fake, "view", "create", "a.v", "--file", "/no/such", NULL);
+    expect_contains(run.err, "/no/such");
+}
+
 static void fake_table(struct fake *fake, const char *path)
 {
     Tarn__V1__Table table = TARN__V1__TABLE__INIT;
