@@ -261,7 +261,8 @@ TARN_TEST(failed_sync, is_never_taken_for_durable)
 
 struct committer {
     struct fixture *f;
-    int number, done, refused, unavailable;
+    int number, done, refused;
+    atomic_int unavailable;
     pthread_t thread;
     struct tarn_manifest_entry *entries;
 };
@@ -348,10 +349,23 @@ TARN_TEST(outage, is_waited_for_and_all_committers_land_once)
     expect_int(s.total_record_count, 10 * (1 + COUNT * 3));
 }
 
+enum { CROWDED = TARN_COMMIT_QUEUE_MAX + 64 };
+
+/* The put takes as long. */
+static void until_one_is_told_to_wait(void *arg)
+{
+    struct committer *all = arg;
+    for (int tries = 0, told = 0; told == 0 && tries < 60000; tries++) {
+        for (int i = 0; i < CROWDED; i++)
+            told += all[i].unavailable;
+        usleep(1000);
+    }
+}
+
 /* A queue that grows without an end would take all calls, and the memory of all tables. */
 TARN_TEST(outage, fills_a_bounded_queue_and_the_rest_is_told_to_wait)
 {
-    enum { COUNT = TARN_COMMIT_QUEUE_MAX + 64 };
+    enum { COUNT = CROWDED };
     TARN_OWN(fixture_fini) struct fixture f;
     fixture_init(&f, t);
     struct committer *all = tarn_arena_calloc(t->arena, COUNT, sizeof *all);
@@ -361,9 +375,11 @@ TARN_TEST(outage, fills_a_bounded_queue_and_the_rest_is_told_to_wait)
         for (int k = 0; k < 3; k++)
             all[i].entries[k] = add(&f, tarn_arena_printf(t->arena, "w%d-%d", i, k), 10);
     }
-    struct tarn_fault_rule slow = {
-        .call = "put_if_absent", .hit_count = 1, .fault = TARN_FAULT_DELAY, .delay_ms = 400};
-    tarn_store_faulty_add(f.store, &slow);
+    struct moment slow = {.call = "put_if_absent",
+                          .key_part = "snapshot-",
+                          .act = until_one_is_told_to_wait,
+                          .arg = all};
+    moment_init(&f, &slow);
     int busy = 0, done = 0;
     for (int i = 0; i < COUNT; i++)
         pthread_create(&all[i].thread, NULL, commit_through, &all[i]);
