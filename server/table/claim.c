@@ -322,6 +322,7 @@ void tarn_table__keep_open(struct tarn_group *group)
     group->open_identities =
         tarn_arena_calloc(group->op.arena, group->count + 1, sizeof *group->open_identities);
     group->open_count = group->count;
+    group->open_content = tarn_table__delta_content(&group->delta);
     for (size_t i = 0; i < group->count; i++) {
         const struct tarn_request *r = group->members[i]->request;
         group->open_identities[i] = (struct tarn_identity){
@@ -389,7 +390,7 @@ struct tarn_status *tarn_table__settle(struct tarn_op *op, struct tarn_table *ta
         tarn_table__unprepare(open);
     s = tarn_table__refresh(op, table);
     if (s == TARN_OK && landed && open->put.expired) /* the folder doesn't say it any more */
-        s = tarn_table__receipts_note(table, &open->next->snapshot, &open->delta);
+        s = tarn_table__receipts_note(table, &open->next->snapshot, open->open_content);
     tarn_table__group_free(open);
     return s;
 }

@@ -109,6 +109,7 @@ struct tarn_group {
     /* --- kept open: whose it was, and all the rest as it is --- */
     struct tarn_identity *open_identities;
     size_t open_count;
+    uint64_t open_content; /* of the delta, whose names are the callers' and end with their calls */
 };
 
 /* --- commit.c --- */

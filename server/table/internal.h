@@ -303,10 +303,10 @@ TARN_MUST struct tarn_status *tarn_table__horizon_rise(struct tarn_table *table,
 /* May the identity have landed below the horizon? Not if a larger one of its user lies above, since they rise. */
 TARN_MUST struct tarn_status *tarn_table__may_lie_below(struct tarn_table *table,
                                                         const struct tarn_identity *who, bool *out);
-/* The snapshot landed and has expired since: what is retained stands on it. */
+/* The snapshot landed and has expired since: what is retained stands on it. content: of what it brought. */
 TARN_MUST struct tarn_status *tarn_table__receipts_note(struct tarn_table *table,
                                                         const struct tarn_snapshot *snapshot,
-                                                        const struct tarn_delta *delta);
+                                                        uint64_t content);
 /* Receipts of snapshots that expired, were rolled back or may have been, and are older than receipts_retain, go, some at a
  * time. */
 TARN_MUST struct tarn_status *tarn_table__receipts_forget(struct tarn_table *table,

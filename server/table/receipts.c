@@ -238,29 +238,37 @@ static void add_hidden(struct tarn_state_batch *batch, struct tarn_table *table,
     }
 }
 
-void tarn_table__receipts_add(struct tarn_state_batch *batch, struct tarn_table *table,
-                              const struct tarn_snapshot *snapshot, const struct tarn_delta *delta)
+/* content: of a batch; NULL: it is not known. */
+static void add_all(struct tarn_state_batch *batch, struct tarn_table *table,
+                    const struct tarn_snapshot *snapshot, const uint64_t *content)
 {
     struct tarn_slice hidden = receipts_of(snapshot);
     if (hidden.data != NULL)
         add_hidden(batch, table, snapshot, hidden);
     struct tarn_identity who = {snapshot->commit_user, snapshot->commit_identifier, 0};
     if (who.identifier == TARN_COMMIT_IDENTIFIER_BATCH) {
-        if (hidden.data != NULL || delta == NULL)
+        if (hidden.data != NULL || content == NULL)
             return; /* its own identity is among the hidden ones */
-        who.content = tarn_table__delta_content(delta);
+        who.content = *content;
     } else if (tarn_slice_is(who.user, TARN_COMMIT_OWN_USER)) {
         return; /* a group's: nobody asks for it */
     }
     add_receipt(batch, table, snapshot, &who);
 }
 
+void tarn_table__receipts_add(struct tarn_state_batch *batch, struct tarn_table *table,
+                              const struct tarn_snapshot *snapshot, const struct tarn_delta *delta)
+{
+    uint64_t content = delta == NULL ? 0 : tarn_table__delta_content(delta);
+    add_all(batch, table, snapshot, delta == NULL ? NULL : &content);
+}
+
 struct tarn_status *tarn_table__receipts_note(struct tarn_table *table,
                                               const struct tarn_snapshot *snapshot,
-                                              const struct tarn_delta *delta)
+                                              uint64_t content)
 {
     TARN_OWN(tarn_state_batch_drop) struct tarn_state_batch *batch = tarn_state_batch_new();
-    tarn_table__receipts_add(batch, table, snapshot, delta);
+    add_all(batch, table, snapshot, &content);
     return tarn_state_write(table->env->state, batch, false);
 }
 

@@ -478,6 +478,38 @@ TARN_TEST(used_id, of_an_attempt_that_landed_is_not_put_again)
     folder_check(&f);
 }
 
+/* The callers of an attempt that is kept open are gone, and their memory with them: what is known of it is the attempt's own. */
+TARN_TEST(used_id, of_a_batch_that_landed_is_known_when_its_caller_is_gone)
+{
+    TARN_OWN(fixture_fini) struct fixture f = {.t = t};
+    struct crowd c = {.f = &f};
+    fixture_init(&f, t);
+    crowd_init(&c, &f);
+    c.no_plug = true;
+    fixture_land(&f, 1, "a");
+    char name[] = "the-file", user[] = "a-batch";
+    rule(&f, "put_if_absent", "snapshot-2", TARN_FAULT_FAIL_AFTER, 0, 1);
+    rule(&f, "*", "snapshot-2", TARN_FAULT_UNKNOWN, 0, 0);
+    struct tarn_commit *commit = crowd_append(&c, user, TARN_COMMIT_IDENTIFIER_BATCH, name, 0);
+    ((struct tarn_manifest_entry *)(uintptr_t)commit->append.entries)->file.name =
+        tarn_slice_str(name);
+    commit->user = tarn_slice_str(user);
+    uint64_t content = tarn_commit_content(commit);
+    crowd_outlast(&c);
+    expect_int(c.calls[0].reason, TARN_OUTCOME_UNKNOWN);
+    memset(name, 'z', strlen(name));
+    memset(user, 'z', strlen(user));
+    tarn_store_faulty_clear(f.store);
+    others_append(&f, "x");
+    others_append(&f, "y");
+    others_expire(&f, 4);
+    struct tarn_commit_fate fate;
+    expect_ok(tarn_table_find_commit(t->op, f.table, tarn_slice_str("a-batch"),
+                                     TARN_COMMIT_IDENTIFIER_BATCH, content, 1, &fate));
+    expect_int(fate.state, TARN_COMMIT_LANDED);
+    expect_int(fate.append_snapshot_id, 2);
+}
+
 /* Seed 2: others have used it, and it has expired: nobody can tell any more, and nothing is put. */
 TARN_TEST(used_id, of_an_attempt_that_never_arrived_is_not_put_again)
 {

@@ -186,16 +186,18 @@ TARN_TEST(roll_back_of_ours, is_history_and_what_it_undid_can_land_again)
     folder_check(&f);
 }
 
-/* Each call of the store fails in turn, before or after its effect; the table is read, is somewhere between, and the same call goes on. */
-static void cut_off(struct tarn_test *t, enum tarn_fault fault, bool restarted)
+#define WRITES_MAX 12 /* that one of them makes */
+
+/* Such calls of the store fail in turn, before or after their effect; the table is read, is somewhere between, and the same call goes on. */
+static void cut_off(struct tarn_test *t, const char *call, enum tarn_fault fault, bool restarted)
 {
     bool struck = true;
-    for (int skip = 0; struck; skip++) {
+    for (int skip = 0; struck && (call[0] == '*' || skip < WRITES_MAX); skip++) {
         TARN_OWN(fixture_fini) struct fixture f;
         struct tarn_roll_back_result r;
         setup(&f, t);
         struct tarn_fault_rule rule = {
-            .call = "*", .skip_count = skip, .hit_count = 1, .fault = fault};
+            .call = call, .skip_count = skip, .hit_count = 1, .fault = fault};
         int before = tarn_store_faulty_call_count(f.store);
         tarn_store_faulty_add(f.store, &rule);
         struct tarn_status *s = roll_back(&f, TARN_VERSION_ID(2), &r);
@@ -222,8 +224,9 @@ static void cut_off(struct tarn_test *t, enum tarn_fault fault, bool restarted)
 
 TARN_TEST(roll_back_of_ours, that_is_cut_off_anywhere_goes_on)
 {
-    cut_off(t, TARN_FAULT_FAIL_BEFORE, true);
-    cut_off(t, TARN_FAULT_FAIL_AFTER, false);
+    cut_off(t, "*", TARN_FAULT_FAIL_BEFORE, true);
+    cut_off(t, "remove", TARN_FAULT_FAIL_AFTER, false);
+    cut_off(t, "put", TARN_FAULT_FAIL_AFTER, false);
 }
 
 /* As an expiry leaves it that respects the tag: the snapshots' files go, what they name stays. */
@@ -433,10 +436,10 @@ TARN_TEST(branches, have_histories_and_receipts_of_their_own)
     expect_int((int64_t)count, 0);
 }
 
-static void fast_forward_cut_off(struct tarn_test *t, enum tarn_fault fault)
+static void fast_forward_cut_off(struct tarn_test *t, const char *call, enum tarn_fault fault)
 {
     bool struck = true;
-    for (int skip = 0; struck; skip++) {
+    for (int skip = 0; struck && (call[0] == '*' || skip < WRITES_MAX); skip++) {
         TARN_OWN(fixture_fini) struct fixture f;
         setup(&f, t);
         expect_ok(tarn_table_create_branch(t->op, f.table, S("b"), S("kept")));
@@ -444,7 +447,7 @@ static void fast_forward_cut_off(struct tarn_test *t, enum tarn_fault fault)
         land_in(&f, b, 11, "x");
         land_in(&f, b, 12, "y");
         struct tarn_fault_rule rule = {
-            .call = "*", .skip_count = skip, .hit_count = 1, .fault = fault};
+            .call = call, .skip_count = skip, .hit_count = 1, .fault = fault};
         int before = tarn_store_faulty_call_count(f.store);
         tarn_store_faulty_add(f.store, &rule);
         struct tarn_status *s = tarn_table_fast_forward(t->op, f.table, b);
@@ -471,8 +474,9 @@ static void fast_forward_cut_off(struct tarn_test *t, enum tarn_fault fault)
 
 TARN_TEST(fast_forward_of_ours, that_is_cut_off_anywhere_goes_on)
 {
-    fast_forward_cut_off(t, TARN_FAULT_FAIL_BEFORE);
-    fast_forward_cut_off(t, TARN_FAULT_FAIL_AFTER);
+    fast_forward_cut_off(t, "*", TARN_FAULT_FAIL_BEFORE);
+    fast_forward_cut_off(t, "remove", TARN_FAULT_FAIL_AFTER);
+    fast_forward_cut_off(t, "put_if_absent", TARN_FAULT_FAIL_AFTER);
 }
 
 /* A branch that stands on nothing of the table's: it takes its place as a whole. */
