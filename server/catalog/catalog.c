@@ -594,22 +594,12 @@ struct tarn_status *tarn_catalog_create_table(struct tarn_op *op, struct tarn_ca
     return s;
 }
 
-/* "db.t" of a table back into its two names; a database's name has no dot problem: its folder tells. */
-void tarn_catalog__names_of(struct tarn_op *op, const struct tarn_table *table,
-                            struct tarn_slice *database, struct tarn_slice *name)
-{
-    const char *path = tarn_arena_str(op->arena, tarn_slice_str(tarn_table_path(table)));
-    const char *slash = strrchr(path, '/');
-    *database = tarn_slice_of(path, (size_t)(slash - path) - strlen(TARN_DATABASE_SUFFIX));
-    *name = tarn_slice_str(slash + 1);
-}
-
 static struct tarn_status *move_table(struct tarn_op *op, struct tarn_catalog *catalog,
                                       struct tarn_table *table, struct tarn_slice to_database,
                                       struct tarn_slice to_name)
 {
     struct tarn_slice database, name;
-    tarn_catalog__names_of(op, table, &database, &name);
+    tarn_catalog_names_of(op, table, &database, &name);
     const char *to_path = tarn_catalog__table_key(op, to_database, to_name);
     bool flat = tarn_store_is_flat(catalog->env->store), there = false;
     if (flat)
@@ -656,7 +646,7 @@ static struct tarn_status *drop(struct tarn_op *op, struct tarn_catalog *catalog
                                 struct tarn_table *table)
 {
     struct tarn_slice database, name;
-    tarn_catalog__names_of(op, table, &database, &name);
+    tarn_catalog_names_of(op, table, &database, &name);
     const char *path = tarn_arena_str(op->arena, tarn_slice_str(tarn_table_path(table)));
     const char *away = tarn_arena_printf(op->arena, TRASH "/%s", tarn_table_uuid(table));
     TARN_TRY(tarn_catalog__close_branches(op, catalog, table, true));

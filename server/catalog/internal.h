@@ -112,9 +112,6 @@ void tarn_catalog__forget(struct tarn_catalog *catalog, struct tarn_slice databa
 void tarn_catalog__known_branches(struct tarn_op *op, struct tarn_catalog *catalog,
                                   struct tarn_slice database, struct tarn_slice name,
                                   struct tarn_slice **out, size_t *count);
-/* Of the folder that the table lies in. */
-void tarn_catalog__names_of(struct tarn_op *op, const struct tarn_table *table,
-                            struct tarn_slice *database, struct tarn_slice *name);
 void tarn_catalog__keep_databases(struct tarn_catalog *catalog, const struct tarn_slice *names,
                                   size_t count); /* for when the store is away (lists.c) */
 /* Opens the table whose folder is there; *out NULL where it isn't. Holds `change`. */

@@ -151,7 +151,7 @@ static struct tarn_status *still_there(struct tarn_op *op, struct tarn_service *
 {
     struct tarn_slice database, name;
     TARN_OWN(tarn_table_drop_ref) struct tarn_table *table = NULL;
-    tarn_service__names(op, ingest->table, &database, &name);
+    tarn_catalog_names_of(op, ingest->table, &database, &name);
     TARN_TRY(tarn_catalog_table(op, service->catalog, database, name,
                                 tarn_slice_str(tarn_table_uuid(ingest->table)), &table));
     if (strcmp(tarn_table_path(table), ingest->description.path) != 0)

@@ -2,9 +2,6 @@
 
 /* What every operation begins with: whom is it about, and may the caller? */
 
-#define DATABASE_SUFFIX_SIZE 3 /* ".db" */
-#define SHOWN_NAME_SIZE_MAX 64
-
 struct tarn_status *tarn_service__check_name(const char *what, struct tarn_slice name)
 {
     bool has_nul = name.size > 0 && memchr(name.data, 0, name.size) != NULL;
@@ -24,19 +21,6 @@ struct tarn_status *tarn_service__check(struct tarn_op *op, struct tarn_service 
 {
     TARN_TRY(tarn_service__check_name("database name", database));
     return tarn_access_check(service->access, op, action, text_or_null(op, database), NULL);
-}
-
-void tarn_service__names(struct tarn_op *op, const struct tarn_table *table,
-                         struct tarn_slice *database, struct tarn_slice *name)
-{
-    const char *path = tarn_arena_str(op->arena, tarn_slice_str(tarn_table_path(table)));
-    const char *slash = strrchr(path, '/');
-    tarn_assert(slash != NULL && slash - path > DATABASE_SUFFIX_SIZE);
-    *database = tarn_slice_of(path, (size_t)(slash - path) - DATABASE_SUFFIX_SIZE);
-    *name = tarn_slice_str(slash + 1);
-    if (tarn_table_branch(table)[0] != '\0')
-        *name = tarn_slice_str(
-            tarn_arena_printf(op->arena, "%s$branch_%s", slash + 1, tarn_table_branch(table)));
 }
 
 struct tarn_status *tarn_service__check_table(struct tarn_op *op, struct tarn_service *service,
@@ -60,7 +44,7 @@ struct tarn_status *tarn_service__table(struct tarn_op *op, struct tarn_service 
     TARN_OWN(tarn_table_drop_ref) struct tarn_table *table = NULL;
     if (ref.database.size == 0 && ref.table.size == 0) {
         TARN_TRY(tarn_catalog_table_by_uuid(op, service->catalog, ref.uuid, &table));
-        tarn_service__names(op, table, &ref.database, &ref.table);
+        tarn_catalog_names_of(op, table, &ref.database, &ref.table);
         TARN_TRY(tarn_service__check_table(op, service, action, ref.database, ref.table));
     } else {
         TARN_TRY(tarn_service__check_name("database name", ref.database));

@@ -18,9 +18,6 @@ TARN_MUST struct tarn_status *tarn_service__table(struct tarn_op *op, struct tar
 TARN_MUST struct tarn_status *tarn_service__check(struct tarn_op *op, struct tarn_service *service,
                                                   enum tarn_action action,
                                                   struct tarn_slice database);
-/* The two names of a table, in the op's arena; that of a branch is "t$branch_x". */
-void tarn_service__names(struct tarn_op *op, const struct tarn_table *table,
-                         struct tarn_slice *database, struct tarn_slice *name);
 /* Asks access for a table; who may do it to the table may do it to its branches. */
 TARN_MUST struct tarn_status *tarn_service__check_table(struct tarn_op *op,
                                                         struct tarn_service *service,

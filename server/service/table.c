@@ -23,7 +23,7 @@ struct tarn_status *tarn_service__facts(struct tarn_op *op, struct tarn_service 
         .record_count = view->has_snapshot ? view->snapshot.total_record_count : 0,
         .refuse_write = tarn_arena_copy(op->arena, view->options.refuse_write),
     };
-    tarn_service__names(op, table, &out->database, &out->name);
+    tarn_catalog_names_of(op, table, &out->database, &out->name);
     out->schema.id = view->schema.id;
     if (!with_schema)
         return TARN_OK;
@@ -267,7 +267,7 @@ struct tarn_status *tarn_service_rename_table(struct tarn_op *op, struct tarn_se
     TARN_OWN(tarn_table_drop_ref) struct tarn_table *table = NULL;
     TARN_TRY(tarn_service__table(op, service, ref, TARN_ACTION_ALTER, &table));
     struct tarn_slice database, name;
-    tarn_service__names(op, table, &database, &name);
+    tarn_catalog_names_of(op, table, &database, &name);
     if (to_database.size == 0)
         to_database = database;
     TARN_TRY(tarn_service__check_name("database name", to_database));

@@ -70,9 +70,9 @@ static struct tarn_status *copy(struct job *j, const char *rest, bool *found)
 static struct tarn_status *copy_schemas(struct job *j)
 {
     int64_t id = 0, newest;
-    bool found = true;
+    bool found;
     TARN_TRY(tarn_table__latest_schema_id(j->op, j->table, -1, &newest));
-    for (; found || id <= newest; id++) {
+    for (;; id++) {
         const char *rest = tarn_arena_printf(j->op->arena, "schema/schema-%" PRId64, id);
         TARN_TRY(copy(j, rest, &found));
         if (!found)

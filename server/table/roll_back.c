@@ -30,7 +30,6 @@ static struct tarn_status *find_tag_target(struct job *j)
     bool found;
     TARN_TRY(tarn_table__read_tag(j->op, j->table, j->request->to.tag, &text, &tag));
     int64_t id = tag.snapshot.id;
-    TARN_TRY(tarn_tag_encode_snapshot(text, &json));
     TARN_TRY(
         tarn_table__read_snapshot(j->op, j->table, id, j->op->arena, &found, &there_json, &there));
     j->out->to = id;
@@ -42,6 +41,7 @@ static struct tarn_status *find_tag_target(struct job *j)
                                "tag %.*s of table %s names a snapshot %" PRId64
                                " that was rolled back",
                                TARN_SLICE_ARG(tag.name), tarn_table_name(j->table), id);
+    TARN_TRY(tarn_tag_encode_snapshot(text, &json));
     j->restored = tarn_arena_copy(j->op->arena, tarn_buf_slice(&json));
     j->out->restored = true;
     return TARN_OK;

@@ -2,59 +2,10 @@
  * The catalog: names, the tables that others put into a warehouse, uuids that last, drops and renames in one step,
  * and one owner of a warehouse at a time.
  */
-#include "catalog/catalog.h"
-#include "test/lib/test.h"
+#include "fixture.h"
 
 #include <pthread.h>
 #include <unistd.h>
-
-struct house {
-    struct tarn_test *t;
-    struct tarn_exec *exec;
-    struct tarn_store *store;
-    struct tarn_state *state;
-    struct tarn_table_env env;
-    struct tarn_catalog *catalog;
-};
-
-static void open_catalog(struct house *h)
-{
-    bool fresh;
-    expect_ok(tarn_state_open(tarn_arena_printf(h->t->arena, "%s/state", tarn_test_dir(h->t)),
-                              &fresh, &h->state));
-    h->env = (struct tarn_table_env){
-        .store = h->store, .state = h->state, .exec = h->exec, .commit_retries = 3};
-    expect_ok(tarn_catalog_open(h->t->op, &h->env, "test", "/data/one", &h->catalog));
-}
-
-static void close_catalog(struct house *h)
-{
-    tarn_catalog_close(h->catalog);
-    tarn_state_close(h->state);
-}
-
-static void house_init(struct house *h, struct tarn_test *t)
-{
-    *h = (struct house){.t = t, .exec = tarn_exec_new(2, 16)};
-    expect_ok(
-        tarn_store_open(tarn_arena_printf(t->arena, "file://%s", tarn_test_dir(t)), &h->store));
-    open_catalog(h);
-}
-
-static void house_fini(struct house *h)
-{
-    close_catalog(h);
-    tarn_store_unref(h->store);
-    tarn_exec_free(h->exec);
-}
-
-#define S(text) tarn_slice_str(text)
-
-static void make_database(struct house *h, const char *name)
-{
-    struct tarn_database_info info = {.name = S(name)};
-    expect_ok(tarn_database_create(h->t->op, h->catalog, &info, false));
-}
 
 static struct tarn_status *make_table(struct house *h, const char *database, const char *name,
                                       struct tarn_table **out)
@@ -94,7 +45,7 @@ TARN_TEST(catalog, keeps_every_uuid_when_the_state_is_lost)
     const char *uuid = uuid_of(&h, "db", "t");
     tarn_table_drop_ref(&table);
     close_catalog(&h);
-    open_catalog(&h); /* with a new, empty state */
+    open_catalog(&h, "another"); /* with a new, empty state */
     expect_str(uuid_of(&h, "db", "t"), uuid);
     expect_int(tarn_catalog_epoch(h.catalog), 2);
 }
@@ -185,12 +136,12 @@ TARN_TEST(catalog, starts_beside_a_database_it_cannot_look_into)
         .call = "list", .key_part = "closed.db", .fault = TARN_FAULT_FAIL_BEFORE};
     tarn_store_faulty_add(faulty, &rule);
     h.store = faulty;
-    open_catalog(&h);
+    open_catalog(&h, "state");
     expect_int(strlen(uuid_of(&h, "db", "t")), 36);
     close_catalog(&h);
     tarn_store_unref(faulty);
     h.store = plain;
-    open_catalog(&h);
+    open_catalog(&h, "state");
 }
 
 TARN_TEST(catalog, renames_with_the_same_uuid)
@@ -432,7 +383,7 @@ TARN_TEST(away, store_leaves_names_and_says_their_age)
     struct tarn_store *faulty = tarn_store_faulty_new(h.store), *plain = h.store;
     close_catalog(&h);
     h.store = faulty;
-    open_catalog(&h);
+    open_catalog(&h, "state");
     make_database(&h, "db");
     TARN_OWN(tarn_table_drop_ref) struct tarn_table *made = NULL, *found = NULL, *unknown = NULL;
     expect_ok(make_table(&h, "db", "t", &made));
@@ -468,7 +419,7 @@ TARN_TEST(away, store_leaves_names_and_says_their_age)
     tarn_table_drop_ref(&made);
     close_catalog(&h);
     h.store = plain;
-    open_catalog(&h);
+    open_catalog(&h, "state");
     tarn_store_unref(faulty);
 }
 

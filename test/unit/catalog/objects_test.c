@@ -2,57 +2,16 @@
  * Promise: views and functions lie in the warehouse and nowhere else, so that a lost state loses none and another daemon has them;
  * they go with their database; a rename that was cut off goes on; and one that is damaged is named and can be dropped.
  */
+#include "fixture.h"
+
 #include "catalog/internal.h"
-#include "test/lib/test.h"
 
-struct house {
-    struct tarn_test *t;
-    struct tarn_exec *exec;
-    struct tarn_store *store;
-    struct tarn_state *state;
-    struct tarn_table_env env;
-    struct tarn_catalog *catalog;
-};
-
-#define S(text) tarn_slice_str(text)
 #define VIEW S("{\"query\":\"SELECT 1\",\"fields\":[],\"more\":[1]}")
 
-static void open_catalog(struct house *h, const char *state)
+static void setup(struct house *h, struct tarn_test *t)
 {
-    bool fresh;
-    expect_ok(tarn_state_open(tarn_arena_printf(h->t->arena, "%s/%s", tarn_test_dir(h->t), state),
-                              &fresh, &h->state));
-    h->env = (struct tarn_table_env){
-        .store = h->store, .state = h->state, .exec = h->exec, .commit_retries = 3};
-    expect_ok(tarn_catalog_open(h->t->op, &h->env, "test", "/data/one", &h->catalog));
-}
-
-static void close_catalog(struct house *h)
-{
-    tarn_catalog_close(h->catalog);
-    tarn_state_close(h->state);
-}
-
-static void make_database(struct house *h, const char *name)
-{
-    struct tarn_database_info info = {.name = S(name)};
-    expect_ok(tarn_database_create(h->t->op, h->catalog, &info, false));
-}
-
-static void house_init(struct house *h, struct tarn_test *t)
-{
-    *h = (struct house){.t = t, .exec = tarn_exec_new(2, 16)};
-    expect_ok(
-        tarn_store_open(tarn_arena_printf(t->arena, "file://%s/w", tarn_test_dir(t)), &h->store));
-    open_catalog(h, "state");
+    house_init(h, t);
     make_database(h, "db");
-}
-
-static void house_fini(struct house *h)
-{
-    close_catalog(h);
-    tarn_store_unref(h->store);
-    tarn_exec_free(h->exec);
 }
 
 static struct tarn_object_ref view(const char *name)
@@ -83,7 +42,7 @@ TARN_TEST(objects, are_in_the_warehouse_and_nowhere_else)
 {
     TARN_OWN(house_fini) struct house h;
     struct tarn_catalog_object before, after;
-    house_init(&h, t);
+    setup(&h, t);
     make(&h, view("a b.ä%"));
     make(&h, function("a b.ä%"));
     expect_ok(tarn_catalog_object(t->op, h.catalog, view("a b.ä%"), &before));
@@ -105,7 +64,7 @@ TARN_TEST(objects, go_with_their_database)
 {
     TARN_OWN(house_fini) struct house h;
     int64_t dropped;
-    house_init(&h, t);
+    setup(&h, t);
     make(&h, function("f"));
     expect_status(tarn_database_drop(t->op, h.catalog, S("db"), false, &dropped),
                   TARN_DATABASE_NOT_EMPTY, "1 function");
@@ -135,7 +94,7 @@ TARN_TEST(objects, a_rename_keeps_the_uuid_and_goes_on_where_it_was_cut_off)
 {
     TARN_OWN(house_fini) struct house h;
     struct tarn_catalog_object before, after;
-    house_init(&h, t);
+    setup(&h, t);
     make(&h, view("v"));
     make(&h, view("other"));
     expect_ok(tarn_catalog_object(t->op, h.catalog, view("v"), &before));
@@ -158,7 +117,7 @@ TARN_TEST(objects, one_that_is_damaged_is_named_and_can_be_dropped)
 {
     TARN_OWN(house_fini) struct house h;
     struct tarn_catalog_object object;
-    house_init(&h, t);
+    setup(&h, t);
     static const char *const bad[] = {
         "", "{", "[]", "{\"uuid\":\"x\",\"body\":{}}",
         "{\"uuid\":\"00000000-0000-4000-8000-000000000000\",\"body\":{\"query\":1,\"fields\":[]}}"};
@@ -178,7 +137,7 @@ TARN_TEST(objects, have_a_size_and_text)
 {
     TARN_OWN(house_fini) struct house h;
     struct tarn_catalog_object object;
-    house_init(&h, t);
+    setup(&h, t);
     TARN_OWN(tarn_buf_drop) struct tarn_buf value = {0};
     for (int i = 0; i < TARN_OBJECT_SIZE_MAX; i++)
         tarn_buf_add_byte(&value, 'x');
