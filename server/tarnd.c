@@ -279,6 +279,7 @@ static struct tarn_status *check_conf(const struct tarn_conf *conf)
     TARN_TRY(check_range(conf, TARN_CONF_commit_min_interval, 0, 60000));
     TARN_TRY(check_range(conf, TARN_CONF_subscribe_max, 0, 1000000));
     TARN_TRY(check_range(conf, TARN_CONF_subscribe_slow_after, 100, 86400000));
+    TARN_TRY(check_range(conf, TARN_CONF_compaction_undone_rest, 0, 86400000));
     return check_range(conf, TARN_CONF_compaction_check_interval, 10, 86400000);
 }
 
@@ -442,6 +443,7 @@ static struct tarn_status *start_maintain(struct daemon *d)
         .automatic = tarn_conf_bool(d->conf, TARN_CONF_compaction_auto),
         .check_interval_ms = tarn_conf_int(d->conf, TARN_CONF_compaction_check_interval),
         .lease_ms = tarn_conf_int(d->conf, TARN_CONF_worker_lease),
+        .undone_rest_ms = tarn_conf_int(d->conf, TARN_CONF_compaction_undone_rest),
     };
     atomic_store(&d->maintain, tarn_maintain_new(&options));
     return notice_all(d);

@@ -66,7 +66,7 @@ struct tarn_maintain {
     int64_t next_id, next_token;
     struct tarn_map *dirty; /* uuid -> struct tarn_table, one ref each */
     struct tarn_map
-        *cooling; /* bucket key -> heap int64_t: monotonic ms until it is looked at again */
+        *cooling; /* bucket key -> heap int64_t: monotonic ms until it is compacted again */
     struct tarn_map
         *resting; /* likewise, of buckets that take long to look at; of the checking thread */
     struct tarn_map *followed; /* uuid -> heap struct followed; of the checking thread */
@@ -85,6 +85,12 @@ void tarn_maintain__take_back(struct tarn_maintain *maintain, const char *worker
 bool tarn_maintain__wait(struct tarn_maintain *maintain, const struct tarn_op *op, int64_t wait_ms);
 void tarn_maintain__bucket_key(struct tarn_table *table, struct tarn_slice partition,
                                int32_t bucket, struct tarn_buf *key);
+/* Nothing is queued for the bucket before now + for_ms; what is said already stays if it is longer. lock held */
+void tarn_maintain__cool(struct tarn_maintain *maintain, struct tarn_table *table,
+                         struct tarn_slice partition, int32_t bucket, int64_t for_ms);
+/* The bucket's task that is queued or leased, or NULL. lock held */
+struct task *tarn_maintain__open_task(struct tarn_maintain *maintain, struct tarn_table *table,
+                                      struct tarn_slice partition, int32_t bucket);
 /* Finds work in the tables that changed and queues it (schedule.c). */
 void tarn_maintain__check(struct tarn_maintain *maintain);
 /* Queues work on a bucket unless it has some (M1); the id, or 0. lock held. */

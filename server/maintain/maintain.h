@@ -43,11 +43,16 @@ struct tarn_maintain_options {
     struct tarn_state *state; /* kept tidy; NULL: there is none */
     bool automatic;
     int64_t check_interval_ms, lease_ms;
+    int64_t undone_rest_ms; /* a bucket whose compaction was undone is left alone so long */
 };
 struct tarn_maintain *tarn_maintain_new(const struct tarn_maintain_options *options);
 void tarn_maintain_free(struct tarn_maintain *maintain);
 /* A table has a new snapshot: look at its buckets soon. Never waits. */
 void tarn_maintain_notice(struct tarn_maintain *maintain, struct tarn_table *table);
+/* The compaction of this bucket was undone for a writer that lost to it: what is leased of it is fenced off, and but for
+ * `tarn compact` nobody compacts it for undone_rest_ms, so that the writer gets through. A restart forgets this. Never waits. */
+void tarn_maintain_undone(struct tarn_maintain *maintain, struct tarn_table *table,
+                          struct tarn_slice partition, int32_t bucket);
 
 struct tarn_task { /* what a worker is given; lies in the op's arena */
     int64_t id, token, lease_ms;

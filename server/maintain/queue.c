@@ -165,13 +165,9 @@ static void end_task(struct tarn_maintain *m, struct task *t, enum task_state st
     m->ended_count++;
     tarn_metric_set(TARN_M_TASKS_QUEUED, NULL, (double)m->open_count);
     tarn_metric_add(TARN_M_COMPACTIONS, state == TASK_DONE ? "done" : "failed", 1);
-    if (state == TASK_FAILED) { /* not again at once: the same files would fail the same way */
-        TARN_OWN(tarn_buf_drop) struct tarn_buf key = {0};
-        tarn_maintain__bucket_key(t->table, tarn_buf_slice(&t->partition), t->bucket, &key);
-        int64_t *until = tarn_alloc(sizeof *until);
-        *until = tarn_clock_mono_ms() + TARN_COOL_DOWN_MS;
-        free(tarn_map_set(m->cooling, tarn_buf_slice(&key), until));
-    }
+    if (state == TASK_FAILED) /* not again at once: the same files would fail the same way */
+        tarn_maintain__cool(m, t->table, tarn_buf_slice(&t->partition), t->bucket,
+                            TARN_COOL_DOWN_MS);
     forget_oldest_ended(m);
     pthread_cond_broadcast(&m->changed);
 }
@@ -209,6 +205,26 @@ void tarn_maintain__take_back(struct tarn_maintain *m, const char *worker_id, co
         if (t->state == TASK_LEASED && t->token > 0 && strcmp(t->worker, worker_id) == 0)
             fail_lease(m, t, TARN_NO_REASON, failure);
     }
+}
+
+void tarn_maintain_undone(struct tarn_maintain *m, struct tarn_table *table,
+                          struct tarn_slice partition, int32_t bucket)
+{
+    int64_t rest_ms = m->options.undone_rest_ms;
+    pthread_mutex_lock(&m->lock);
+    tarn_maintain__cool(m, table, partition, bucket, rest_ms);
+    struct task *t = tarn_maintain__open_task(m, table, partition, bucket);
+    if (t != NULL && t->state == TASK_LEASED && t->token > 0) { /* M2 */
+        leave_worker(m, t);
+        t->token = 0;
+        t->attempts--;
+        t->state = TASK_QUEUED;
+    }
+    if (t != NULL && t->state == TASK_QUEUED)
+        t->not_before_ms = TARN_MAX(t->not_before_ms, tarn_clock_mono_ms() + rest_ms);
+    pthread_mutex_unlock(&m->lock);
+    tarn_log(NULL, TARN_INFO, "maintain.undone", "table=%s bucket=%d rest_ms=%" PRId64,
+             tarn_log_quote(NULL, tarn_table_name(table)), bucket, rest_ms);
 }
 
 static void tick(void *arg)

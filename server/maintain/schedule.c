@@ -29,8 +29,8 @@ static double priority_of(const struct tarn_options *options,
     return (ordered ? 1000 : 0) + runs / TARN_MAX(options->run_trigger, 1);
 }
 
-static struct task *open_task(struct tarn_maintain *m, struct tarn_table *table,
-                              struct tarn_slice partition, int32_t bucket)
+struct task *tarn_maintain__open_task(struct tarn_maintain *m, struct tarn_table *table,
+                                      struct tarn_slice partition, int32_t bucket)
 {
     for (struct task *t = m->tasks; t != NULL; t = t->next)
         if ((t->state == TASK_QUEUED || t->state == TASK_LEASED) && t->table == table &&
@@ -53,12 +53,25 @@ static bool is_cooling(struct tarn_maintain *m, struct tarn_table *table,
     return false;
 }
 
+void tarn_maintain__cool(struct tarn_maintain *m, struct tarn_table *table,
+                         struct tarn_slice partition, int32_t bucket, int64_t for_ms)
+{
+    TARN_OWN(tarn_buf_drop) struct tarn_buf key = {0};
+    tarn_maintain__bucket_key(table, partition, bucket, &key);
+    int64_t *until = tarn_map_find(m->cooling, tarn_buf_slice(&key));
+    if (until == NULL) {
+        until = tarn_calloc(1, sizeof *until);
+        tarn_map_set(m->cooling, tarn_buf_slice(&key), until);
+    }
+    *until = TARN_MAX(*until, tarn_clock_mono_ms() + for_ms);
+}
+
 int64_t tarn_maintain__enqueue(struct tarn_maintain *m, struct tarn_table *table,
                                const struct tarn_schema *schema,
                                const struct tarn_bucket_files *bucket, const struct tarn_pick *pick,
                                bool full)
 {
-    struct task *t = open_task(m, table, bucket->partition, bucket->bucket);
+    struct task *t = tarn_maintain__open_task(m, table, bucket->partition, bucket->bucket);
     if (t !=
         NULL) { /* M1: a queued one becomes what is wanted now; a running one goes on in full afterwards */
         if (full && t->state == TASK_QUEUED)
@@ -320,6 +333,9 @@ struct tarn_status *tarn_maintain_compact(struct tarn_op *op, struct tarn_mainta
             pthread_mutex_lock(&m->lock);
             id = tarn_maintain__enqueue(m, order->table, &view->schema, &buckets[i], &pick,
                                         order->full);
+            if (id != 0) /* who orders it needn't wait for what was put off */
+                tarn_maintain__open_task(m, order->table, buckets[i].partition, buckets[i].bucket)
+                    ->not_before_ms = 0;
             pthread_mutex_unlock(&m->lock);
             if (id == 0)
                 return tarn_status_new(TARN_BUSY, "%d tasks are waiting already", TARN_QUEUE_MAX);

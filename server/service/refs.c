@@ -95,6 +95,22 @@ struct tarn_status *tarn_service_roll_back(struct tarn_op *op, struct tarn_servi
     return tarn_table_roll_back(op, table, request, out);
 }
 
+/* The buckets in which a snapshot differs from the one below it, a split each; none where they aren't there. */
+static struct tarn_status *find_changed_buckets(struct tarn_op *op, struct tarn_table *table,
+                                                int64_t snapshot_id, struct tarn_plan *out)
+{
+    struct tarn_plan_request request = {.version = TARN_VERSION_ID(snapshot_id),
+                                        .changes = TARN_CHANGES_DIFF,
+                                        .changes_from = snapshot_id - 1};
+    struct tarn_status *s = tarn_table_plan(op, table, &request, out);
+    enum tarn_reason reason = tarn_status_reason(s);
+    if (reason != TARN_SNAPSHOT_NOT_FOUND && reason != TARN_SNAPSHOT_EXPIRED)
+        return s;
+    tarn_status_free(s); /* what that means, the roll-back says */
+    *out = (struct tarn_plan){0};
+    return TARN_OK;
+}
+
 struct tarn_status *tarn_service_undo_compaction(struct tarn_op *op, struct tarn_service *service,
                                                  struct tarn_table_ref ref, int64_t from,
                                                  struct tarn_roll_back_result *out)
@@ -105,7 +121,13 @@ struct tarn_status *tarn_service_undo_compaction(struct tarn_op *op, struct tarn
     struct tarn_roll_back request = {.to = TARN_VERSION_ID(from - 1),
                                      .only_from = from,
                                      .only_compaction_by = tarn_slice_str(TARN_COMPACTION_USER)};
-    return tarn_table_roll_back(op, table, &request, out);
+    struct tarn_plan changed; /* asked before it is gone */
+    TARN_TRY(find_changed_buckets(op, table, from, &changed));
+    TARN_TRY(tarn_table_roll_back(op, table, &request, out));
+    for (size_t i = 0; i < changed.split_count; i++)
+        tarn_maintain_undone(service->maintain, table, changed.splits[i].partition,
+                             changed.splits[i].bucket);
+    return TARN_OK;
 }
 
 /* --- branches --- */

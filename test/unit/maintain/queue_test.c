@@ -2,7 +2,7 @@
  * The queue: one task a bucket (M1), a report counts only under its present token (M2), what a worker is given is
  * live then (M3); leases run out, failures are tried again and given up.
  */
-#include "maintain/maintain.h"
+#include "maintain/internal.h"
 #include "test/lib/test.h"
 
 #include <unistd.h>
@@ -30,7 +30,8 @@ static const char *join(struct house *h, const char *address)
     return id;
 }
 
-static void house_init(struct house *h, struct tarn_test *t, int64_t lease_ms, bool automatic)
+static void house_init_with(struct house *h, struct tarn_test *t,
+                            struct tarn_maintain_options options)
 {
     *h = (struct house){.t = t, .exec = tarn_exec_new(2, 16)};
     bool fresh;
@@ -52,13 +53,17 @@ static void house_init(struct house *h, struct tarn_test *t, int64_t lease_ms, b
     draft.options = &bucket;
     draft.option_count = 1;
     expect_ok(tarn_catalog_create_table(t->op, h->catalog, S("db"), S("t"), &draft, &h->table));
-    struct tarn_maintain_options options = {.catalog = h->catalog,
-                                            .exec = h->exec,
-                                            .automatic = automatic,
-                                            .check_interval_ms = 20,
-                                            .lease_ms = lease_ms};
+    options.catalog = h->catalog;
+    options.exec = h->exec;
     h->maintain = tarn_maintain_new(&options);
     h->worker = join(h, "127.0.0.1:1");
+}
+
+static void house_init(struct house *h, struct tarn_test *t, int64_t lease_ms, bool automatic)
+{
+    house_init_with(h, t,
+                    (struct tarn_maintain_options){
+                        .automatic = automatic, .check_interval_ms = 20, .lease_ms = lease_ms});
 }
 
 static void house_fini(struct house *h)
@@ -321,6 +326,87 @@ TARN_TEST(queue, takes_back_at_once_what_a_dead_worker_held)
     struct tarn_task again = take(&h, h.worker, 10000);
     expect_int(again.id, task.id);
     expect_ok(report(&h, h.worker, &again, &snapshot));
+}
+
+/* --- compactions that were undone --- */
+
+#define NEVER_MS 86400000
+#define REST_MS 60000
+
+/* Looks for work when the test says so, by the clock that the test moves. */
+static void house_init_still(struct house *h, struct tarn_test *t)
+{
+    tarn_clock_fake(1000000000);
+    house_init_with(h, t,
+                    (struct tarn_maintain_options){.automatic = true,
+                                                   .check_interval_ms = NEVER_MS,
+                                                   .lease_ms = NEVER_MS,
+                                                   .undone_rest_ms = REST_MS});
+}
+
+static void house_fini_still(struct house *h)
+{
+    house_fini(h);
+    tarn_clock_fake(-1);
+}
+
+static struct tarn_task check_and_take(struct house *h)
+{
+    tarn_maintain_notice(h->maintain, h->table);
+    tarn_maintain__check(h->maintain);
+    return take(h, h->worker, 0);
+}
+
+TARN_TEST(queue, a_bucket_whose_compaction_was_undone_is_left_alone_for_a_while)
+{
+    TARN_OWN(house_fini_still) struct house h;
+    house_init_still(&h, t);
+    load(&h, 5);
+    tarn_maintain_undone(h.maintain, h.table, tarn_row_empty(), 0);
+    expect_int(check_and_take(&h).id, 0);
+    tarn_clock_fake(1000000000 + REST_MS - 1);
+    expect_int(check_and_take(&h).id, 0);
+    tarn_clock_fake(1000000000 + REST_MS);
+    expect_true(check_and_take(&h).id > 0);
+}
+
+TARN_TEST(queue, only_the_bucket_whose_compaction_was_undone_is_left_alone)
+{
+    TARN_OWN(house_fini_still) struct house h;
+    house_init_still(&h, t);
+    load(&h, 5);
+    tarn_maintain_undone(h.maintain, h.table, tarn_row_empty(), 1);
+    expect_true(check_and_take(&h).id > 0);
+}
+
+/* The next one was under way already: it counts no more, and isn't given out anew before its time. */
+TARN_TEST(queue, undoing_a_compaction_fences_off_the_next_one)
+{
+    TARN_OWN(house_fini_still) struct house h;
+    house_init_still(&h, t);
+    load(&h, 5);
+    struct tarn_task task = check_and_take(&h);
+    expect_true(task.id > 0);
+    tarn_maintain_undone(h.maintain, h.table, tarn_row_empty(), 0);
+    int64_t snapshot;
+    expect_status(report(&h, h.worker, &task, &snapshot), TARN_LEASE_LOST, "not leased");
+    expect_int(check_and_take(&h).id, 0);
+    tarn_clock_fake(1000000000 + REST_MS);
+    struct tarn_task again = check_and_take(&h);
+    expect_int(again.id, task.id);
+    expect_ok(report(&h, h.worker, &again, &snapshot));
+}
+
+TARN_TEST(queue, who_orders_a_compaction_need_not_wait_for_one_that_was_undone)
+{
+    TARN_OWN(house_fini_still) struct house h;
+    house_init_still(&h, t);
+    load(&h, 5);
+    struct tarn_task task = check_and_take(&h);
+    tarn_maintain_undone(h.maintain, h.table, tarn_row_empty(), 0);
+    expect_int(take(&h, h.worker, 0).id, 0);
+    order_full(&h);
+    expect_int(take(&h, h.worker, 0).id, task.id);
 }
 
 TARN_TEST(queue, a_broken_file_is_not_tried_again)

@@ -519,6 +519,46 @@ TARN_TEST(roll_back, undoes_only_a_compaction_of_the_daemon_that_nobody_has_pass
     expect_true(fixture_has(&f.service, "db.db/orders/snapshot/snapshot-2"));
 }
 
+/* A compaction of the whole table, leased to a worker. */
+static struct tarn_lease_ref lease_compaction(struct rest_fixture *f, const char *worker)
+{
+    struct tarn_op *op = f->service.t->op;
+    struct tarn_maintain *maintain = f->service.service.maintain;
+    TARN_OWN(tarn_table_drop_ref) struct tarn_table *table = NULL;
+    struct tarn_job_info *picks;
+    struct tarn_task *tasks;
+    size_t count;
+    expect_ok(tarn_service__table(op, &f->service.service, fixture_ref("orders"), TARN_ACTION_WRITE,
+                                  &table));
+    struct tarn_compact_order order = {.table = table, .full = true};
+    expect_ok(tarn_maintain_compact(op, maintain, &order, &picks, &count));
+    expect_ok(tarn_maintain_poll(op, maintain, worker, 1, 0, &tasks, &count));
+    expect_int(count, 1);
+    tarn_table_drop_ref(&tasks[0].table);
+    return (struct tarn_lease_ref){tasks[0].id, tasks[0].token};
+}
+
+/* How that is done: test/unit/maintain/queue_test.c. */
+TARN_TEST(roll_back, has_the_bucket_left_alone_whose_compaction_it_undid)
+{
+    TARN_OWN(rest_fini) struct rest_fixture f;
+    setup(&f, t);
+    const char *worker = fixture_worker(&f.service, "127.0.0.1:1");
+    commit(&f, "f1", 1, 1);
+    commit(&f, "f2", 2, 2);
+    struct tarn_lease_ref lease = lease_compaction(&f, worker);
+    compact(&f, TARN_COMPACTION_USER);
+    int64_t *lost;
+    size_t lost_count;
+    expect_ok(tarn_maintain_renew(t->op, f.service.service.maintain, worker, &lease, 1, &lost,
+                                  &lost_count));
+    expect_int(lost_count, 0);
+    expect_str(roll_back(&f, UNDO), "200 ");
+    expect_ok(tarn_maintain_renew(t->op, f.service.service.maintain, worker, &lease, 1, &lost,
+                                  &lost_count));
+    expect_int(lost_count, 1);
+}
+
 static void create_partitioned(struct rest_fixture *f)
 {
     expect_str(
