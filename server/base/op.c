@@ -28,8 +28,23 @@ void tarn_op_init_child(struct tarn_op *op, const struct tarn_op *parent)
     memcpy(op->request_id, parent->request_id, sizeof op->request_id);
 }
 
+struct tarn_op_held { /* in the op's arena */
+    struct tarn_op_held *next;
+    void (*let_go)(const void *what);
+    const void *what;
+};
+
+void tarn_op_hold(struct tarn_op *op, void (*let_go)(const void *what), const void *what)
+{
+    struct tarn_op_held *held = tarn_arena_alloc(op->arena, sizeof *held);
+    *held = (struct tarn_op_held){op->held, let_go, what};
+    op->held = held;
+}
+
 void tarn_op_fini(struct tarn_op *op)
 {
+    for (const struct tarn_op_held *held = op->held; held != NULL; held = held->next)
+        held->let_go(held->what);
     tarn_arena_free(op->arena);
     *op = (struct tarn_op){.principal = ""};
 }

@@ -99,6 +99,13 @@ static void fill_schema(struct tarn_op *op, const struct tarn_schema *schema, Ta
     out->created_ms = schema->time_ms;
 }
 
+static ProtobufCBinaryData schema_json(struct tarn_op *op, const struct tarn_schema *schema)
+{
+    TARN_OWN(tarn_buf_drop) struct tarn_buf text = {0};
+    tarn_schema_encode(schema, &text);
+    return tarn_rpc__bytes(tarn_arena_copy(op->arena, tarn_buf_slice(&text)));
+}
+
 static void fill_table(struct tarn_op *op, const struct tarn_table_facts *facts,
                        Tarn__V1__Table *out)
 {
@@ -110,7 +117,8 @@ static void fill_table(struct tarn_op *op, const struct tarn_table_facts *facts,
     fill_schema(op, &facts->schema, out);
     out->snapshot_id = facts->snapshot_id;
     out->record_count = facts->record_count;
-    out->schema_json = tarn_rpc__bytes(facts->schema_json);
+    if (facts->view != NULL)
+        out->schema_json = schema_json(op, &facts->schema);
     out->refuse_write = tarn_rpc__text(op, facts->refuse_write);
     out->defaults_applied = tarn_rpc__options(op, facts->defaults, facts->default_count);
     out->n_defaults_applied = facts->default_count;

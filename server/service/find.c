@@ -109,15 +109,6 @@ struct tarn_status *tarn_service__unpack(struct tarn_op *op, const struct tarn_s
     return TARN_OK;
 }
 
-struct tarn_status *tarn_service__copy_schema(struct tarn_op *op, const struct tarn_schema *schema,
-                                              struct tarn_schema *out, struct tarn_slice *json)
-{
-    TARN_OWN(tarn_buf_drop) struct tarn_buf text = {0};
-    tarn_schema_encode(schema, &text);
-    *json = tarn_arena_copy(op->arena, tarn_buf_slice(&text));
-    return tarn_schema_decode(*json, op->arena, out);
-}
-
 static struct tarn_slice schema_json(struct tarn_op *op, const struct tarn_schema *schema)
 {
     TARN_OWN(tarn_buf_drop) struct tarn_buf text = {0};

@@ -71,10 +71,5 @@ bool tarn_service__intent_open(struct tarn_service *service, const char *uuid,
 TARN_MUST struct tarn_status *tarn_service__facts(struct tarn_op *op, struct tarn_service *service,
                                                   struct tarn_table *table, bool with_schema,
                                                   struct tarn_table_facts *out);
-/* A copy of `schema` in the arena, with its JSON. */
-TARN_MUST struct tarn_status *tarn_service__copy_schema(struct tarn_op *op,
-                                                        const struct tarn_schema *schema,
-                                                        struct tarn_schema *out,
-                                                        struct tarn_slice *json);
 
 #endif

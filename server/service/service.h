@@ -107,10 +107,11 @@ TARN_MUST struct tarn_status *tarn_service_drop_database(struct tarn_op *op,
 struct tarn_table_facts {
     struct tarn_slice database, name;
     const char *uuid;
-    const char *main_uuid;          /* of a branch: its table's; else the same */
-    const char *uri;                /* of its folder */
-    struct tarn_schema schema;      /* of a list: the id only */
-    struct tarn_slice schema_json;  /* likewise absent */
+    const char *main_uuid;     /* of a branch: its table's; else the same */
+    const char *uri;           /* of its folder */
+    struct tarn_schema schema; /* of a list: the id only */
+    const struct tarn_table_view
+        *view;                      /* what the schema lies in, held by the op; NULL: of a list */
     int64_t created_ms, updated_ms; /* by its first and its present schema; 0: of a list */
     int64_t snapshot_id;            /* 0: none yet */
     int64_t record_count;

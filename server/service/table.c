@@ -9,27 +9,34 @@ static const char *folder_uri(struct tarn_op *op, struct tarn_service *service,
                              tarn_table_path(table));
 }
 
+static void let_go_of_view(const void *view)
+{
+    tarn_table_view_unref(view);
+}
+
 struct tarn_status *tarn_service__facts(struct tarn_op *op, struct tarn_service *service,
                                         struct tarn_table *table, bool with_schema,
                                         struct tarn_table_facts *out)
 {
-    TARN_OWN(tarn_table_view_drop) const struct tarn_table_view *view = NULL;
+    const struct tarn_table_view *view;
     TARN_TRY(tarn_table_look_or_last(op, table, &view));
+    tarn_op_hold(op, let_go_of_view, view);
     *out = (struct tarn_table_facts){
         .uuid = tarn_arena_str(op->arena, tarn_slice_str(tarn_table_uuid(table))),
         .main_uuid = tarn_arena_str(op->arena, tarn_slice_str(tarn_table_main_uuid(table))),
         .uri = folder_uri(op, service, table),
         .snapshot_id = view->has_snapshot ? view->snapshot.id : 0,
         .record_count = view->has_snapshot ? view->snapshot.total_record_count : 0,
-        .refuse_write = tarn_arena_copy(op->arena, view->options.refuse_write),
+        .refuse_write = view->options.refuse_write,
     };
     tarn_catalog_names_of(op, table, &out->database, &out->name);
     out->schema.id = view->schema.id;
     if (!with_schema)
         return TARN_OK;
     out->updated_ms = view->schema.time_ms;
-    TARN_TRY(tarn_table_created(op, table, view, &out->created_ms));
-    return tarn_service__copy_schema(op, &view->schema, &out->schema, &out->schema_json);
+    out->schema = view->schema;
+    out->view = view;
+    return tarn_table_created(op, table, view, &out->created_ms);
 }
 
 /* --- a new table --- */
@@ -113,11 +120,11 @@ static struct tarn_status *take_over_table(struct tarn_op *op, struct tarn_servi
                                            struct tarn_table_ref ref, struct tarn_schema *draft)
 {
     TARN_OWN(tarn_table_drop_ref) struct tarn_table *table = NULL;
-    TARN_OWN(tarn_table_view_drop) const struct tarn_table_view *view = NULL;
-    struct tarn_slice json;
+    const struct tarn_table_view *view;
     TARN_TRY(tarn_service__table(op, service, ref, TARN_ACTION_READ, &table));
     TARN_TRY(tarn_table_look(op, table, &view));
-    TARN_TRY(tarn_service__copy_schema(op, &view->schema, draft, &json));
+    tarn_op_hold(op, let_go_of_view, view);
+    *draft = view->schema;
     draft->highest_field_id = 0; /* ids are given anew */
     return TARN_OK;
 }

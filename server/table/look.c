@@ -14,12 +14,21 @@ struct schema_box {
     struct tarn_arena *arena;
     struct tarn_schema schema;
     struct tarn_options options;
+    _Atomic(struct tarn_buf *) printed; /* owned; NULL: nobody has asked for it yet */
 };
+
+static void printed_free(struct tarn_buf *printed)
+{
+    if (printed != NULL)
+        tarn_buf_drop(printed);
+    free(printed);
+}
 
 static void schema_box_unref(struct schema_box *box)
 {
     if (box == NULL || atomic_fetch_sub(&box->ref_count, 1) != 1)
         return;
+    printed_free(atomic_load(&box->printed));
     tarn_arena_free(box->arena);
     free(box);
 }
@@ -28,6 +37,23 @@ static void schema_box_drop(struct schema_box **box)
 {
     schema_box_unref(*box);
     *box = NULL;
+}
+
+struct tarn_slice tarn_table_view_print(const struct tarn_table_view *view,
+                                        void (*print)(const struct tarn_schema *schema,
+                                                      struct tarn_buf *out))
+{
+    struct schema_box *box = ((struct view_box *)(uintptr_t)view)->schema;
+    struct tarn_buf *printed = atomic_load(&box->printed);
+    if (printed == NULL) {
+        struct tarn_buf *mine = tarn_calloc(1, sizeof *mine);
+        print(&box->schema, mine);
+        if (atomic_compare_exchange_strong(&box->printed, &printed, mine))
+            printed = mine;
+        else
+            printed_free(mine); /* another was first */
+    }
+    return tarn_buf_slice(printed);
 }
 
 void tarn_table_view_unref(const struct tarn_table_view *view)

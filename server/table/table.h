@@ -89,6 +89,11 @@ TARN_MUST struct tarn_status *tarn_table_look_now(struct tarn_op *op, struct tar
 TARN_MUST struct tarn_status *tarn_table_look_or_last(struct tarn_op *op, struct tarn_table *table,
                                                       const struct tarn_table_view **out);
 int64_t tarn_table_age_ms(struct tarn_table *table); /* since the folder was asked for it */
+/* What `print` makes of the view's schema. It is made once and kept with the schema, whose views all lend the same text: there is
+ * one `print`. Lives as long as the view. */
+struct tarn_slice tarn_table_view_print(const struct tarn_table_view *view,
+                                        void (*print)(const struct tarn_schema *schema,
+                                                      struct tarn_buf *out));
 void tarn_table_view_unref(const struct tarn_table_view *view);
 void tarn_table_view_drop(const struct tarn_table_view **view);
 /* Any schema of the table; lies in the op's arena. */

@@ -60,3 +60,25 @@ TARN_TEST(op, is_cancelled_with_its_parent_and_not_the_other_way)
     tarn_op_fini(&child);
     tarn_op_fini(&other);
 }
+
+static void count(const void *what)
+{
+    (**(int *const *)what)++;
+}
+
+TARN_TEST(op, lets_go_of_what_it_held_while_its_arena_is_there)
+{
+    struct tarn_op op;
+    int let_go = 0;
+    tarn_op_init(&op);
+    for (int i = 0; i < 3; i++) {
+        int **what = tarn_arena_alloc(op.arena, sizeof *what);
+        *what = &let_go;
+        tarn_op_hold(&op, count, what);
+    }
+    expect_int(let_go, 0);
+    tarn_op_fini(&op);
+    expect_int(let_go, 3);
+    tarn_op_fini(&op); /* nothing is left */
+    expect_int(let_go, 3);
+}

@@ -21,11 +21,10 @@ void rest_fini(struct rest_fixture *f)
     fixture_fini(&f->service);
 }
 
-static struct tarn_status *carry_out(struct rest_fixture *f, struct tarn_http_request *request,
-                                     const char *target, int *http,
-                                     struct tarn_http_response *response)
+static struct tarn_status *carry_out(struct rest_fixture *f, struct tarn_op *op,
+                                     struct tarn_http_request *request, const char *target,
+                                     int *http, struct tarn_http_response *response)
 {
-    struct tarn_op *op = f->service.t->op;
     const struct tarn_http__route *route;
     const char *allow;
     TARN_TRY(tarn_http__target_parse(tarn_slice_str(target), op->arena, request, http));
@@ -33,16 +32,15 @@ static struct tarn_status *carry_out(struct rest_fixture *f, struct tarn_http_re
     return route->given.fn(route->given.self, op, request, response);
 }
 
-const char *rest_ask(struct rest_fixture *f, const char *method, const char *target,
-                     const char *body)
+const char *rest_ask_in(struct rest_fixture *f, struct tarn_op *op, const char *method,
+                        const char *target, const char *body)
 {
-    struct tarn_op *op = f->service.t->op;
     int http = 0;
     struct tarn_http_response response = {.status = 200, .type = "application/json"};
     struct tarn_http_request request = {.method = method, .body = tarn_slice_str(body)};
     if (strncmp(target, "/v1/", 4) != 0)
         target = tarn_arena_printf(op->arena, "/v1/w%s", target);
-    struct tarn_status *s = carry_out(f, &request, target, &http, &response);
+    struct tarn_status *s = carry_out(f, op, &request, target, &http, &response);
     if (s != TARN_OK) {
         tarn_buf_clear(&response.body);
         response.status = http != 0 ? http : tarn_status_http(s);
@@ -53,6 +51,12 @@ const char *rest_ask(struct rest_fixture *f, const char *method, const char *tar
                                          TARN_SLICE_ARG(tarn_buf_slice(&response.body)));
     tarn_buf_drop(&response.body);
     return text;
+}
+
+const char *rest_ask(struct rest_fixture *f, const char *method, const char *target,
+                     const char *body)
+{
+    return rest_ask_in(f, f->service.t->op, method, target, body);
 }
 
 void rest_expect(const char *answer, int status, const char *part)

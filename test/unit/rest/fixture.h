@@ -18,6 +18,9 @@ void rest_fini(struct rest_fixture *f);
  * body. */
 const char *rest_ask(struct rest_fixture *f, const char *method, const char *target,
                      const char *body);
+/* The same in an op of the caller's, whose arena the answer lies in: for threads. */
+const char *rest_ask_in(struct rest_fixture *f, struct tarn_op *op, const char *method,
+                        const char *target, const char *body);
 /* What is answered says this status and has this part. */
 void rest_expect(const char *answer, int status, const char *part);
 
