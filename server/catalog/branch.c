@@ -86,7 +86,7 @@ struct tarn_status *tarn_catalog__branch(struct tarn_op *op, struct tarn_catalog
         *out = tarn_move(known);
         return TARN_OK;
     }
-    pthread_mutex_lock(&catalog->change);
+    tarn_exec_lock(&catalog->change);
     struct tarn_status *s = TARN_OK;
     if (!has || known != NULL) /* others dropped it, or the table */
         s = close_branch(op, catalog, database, object, true);
@@ -138,7 +138,7 @@ struct tarn_status *tarn_catalog_create_branch(struct tarn_op *op, struct tarn_c
                                                struct tarn_slice tag)
 {
     TARN_TRY(check_main(table));
-    pthread_mutex_lock(&catalog->change);
+    tarn_exec_lock(&catalog->change);
     struct tarn_status *s = tarn_table_create_branch(op, table, branch, tag);
     pthread_mutex_unlock(&catalog->change);
     return s;
@@ -160,7 +160,7 @@ struct tarn_status *tarn_catalog_drop_branch(struct tarn_op *op, struct tarn_cat
     TARN_TRY(tarn_catalog_check_owner(op, catalog));
     TARN_TRY(check_main(table));
     TARN_TRY(tarn_branch_check_name(branch));
-    pthread_mutex_lock(&catalog->change);
+    tarn_exec_lock(&catalog->change);
     struct tarn_status *s = drop_branch(op, catalog, table, branch);
     pthread_mutex_unlock(&catalog->change);
     return s;
@@ -183,7 +183,7 @@ struct tarn_status *tarn_catalog_rename_branch(struct tarn_op *op, struct tarn_c
     TARN_TRY(check_main(table));
     TARN_TRY(tarn_branch_check_name(branch));
     TARN_TRY(tarn_branch_check_name(to));
-    pthread_mutex_lock(&catalog->change);
+    tarn_exec_lock(&catalog->change);
     struct tarn_status *s = rename_branch(op, catalog, table, branch, to);
     pthread_mutex_unlock(&catalog->change);
     return s;

@@ -406,7 +406,7 @@ static struct tarn_status *find_or_adopt(struct tarn_op *op, struct tarn_catalog
     if (*out != NULL)
         return TARN_OK;
     /* Not known, or gone from its place: which of these is told where no rename is half done. */
-    pthread_mutex_lock(&catalog->change);
+    tarn_exec_lock(&catalog->change);
     struct tarn_status *s = find_again(op, catalog, database, name, out);
     pthread_mutex_unlock(&catalog->change);
     return s;
@@ -470,7 +470,7 @@ struct tarn_status *tarn_catalog_check_table(struct tarn_op *op, struct tarn_cat
     TARN_TRY(tarn_catalog__still_here(op, catalog, table, &here));
     if (here)
         return TARN_OK;
-    pthread_mutex_lock(&catalog->change); /* a rename may have been half done */
+    tarn_exec_lock(&catalog->change); /* a rename may have been half done */
     struct tarn_status *s = tarn_catalog__still_here(op, catalog, table, &here);
     pthread_mutex_unlock(&catalog->change);
     if (s != TARN_OK || here)
@@ -489,7 +489,7 @@ static struct tarn_status *list_one(struct tarn_op *op, struct tarn_catalog *cat
     *is = true;
     *out = (struct tarn_table_info){.database = database, .name = name};
     if (table == NULL) {
-        pthread_mutex_lock(&catalog->change);
+        tarn_exec_lock(&catalog->change);
         struct tarn_status *s = tarn_catalog__adopt(op, catalog, database, name, &table);
         pthread_mutex_unlock(&catalog->change);
         if (s == TARN_OK && table == NULL)
@@ -588,7 +588,7 @@ struct tarn_status *tarn_catalog_create_table(struct tarn_op *op, struct tarn_ca
     TARN_TRY(tarn_catalog__database_exists(op, catalog, database, &found));
     if (!found)
         return tarn_catalog__no_database(database);
-    pthread_mutex_lock(&catalog->change);
+    tarn_exec_lock(&catalog->change);
     struct tarn_status *s = make_table(op, catalog, database, name, &schema, out);
     pthread_mutex_unlock(&catalog->change);
     return s;
@@ -636,7 +636,7 @@ struct tarn_status *tarn_catalog_rename_table(struct tarn_op *op, struct tarn_ca
     TARN_TRY(tarn_catalog__database_exists(op, catalog, to_database, &found));
     if (!found)
         return tarn_catalog__no_database(to_database);
-    pthread_mutex_lock(&catalog->change);
+    tarn_exec_lock(&catalog->change);
     struct tarn_status *s = move_table(op, catalog, table, to_database, to_name);
     pthread_mutex_unlock(&catalog->change);
     return s;
@@ -666,7 +666,7 @@ struct tarn_status *tarn_catalog_drop_table(struct tarn_op *op, struct tarn_cata
 {
     TARN_TRY(tarn_catalog_check_owner(op, catalog));
     TARN_TRY(tarn_catalog_check_main(table, "it is dropped as a branch of its table"));
-    pthread_mutex_lock(&catalog->change);
+    tarn_exec_lock(&catalog->change);
     struct tarn_status *s = drop(op, catalog, table);
     pthread_mutex_unlock(&catalog->change);
     return s;

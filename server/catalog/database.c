@@ -132,7 +132,7 @@ struct tarn_status *tarn_database_create(struct tarn_op *op, struct tarn_catalog
     TARN_OWN(tarn_json_drop) struct tarn_json *json = to_json(&made);
     TARN_OWN(tarn_buf_drop) struct tarn_buf text = {0};
     tarn_json_print(json, 2, &text);
-    pthread_mutex_lock(&catalog->change);
+    tarn_exec_lock(&catalog->change);
     bool found, created = false;
     struct tarn_status *s = tarn_catalog__database_exists(op, catalog, info->name, &found);
     if (s == TARN_OK && !found)
@@ -217,7 +217,7 @@ struct tarn_status *tarn_database_alter(struct tarn_op *op, struct tarn_catalog 
     TARN_OWN(tarn_json_drop) struct tarn_json *json = to_json(&info);
     TARN_OWN(tarn_buf_drop) struct tarn_buf text = {0};
     tarn_json_print(json, 2, &text);
-    pthread_mutex_lock(&catalog->change);
+    tarn_exec_lock(&catalog->change);
     struct tarn_status *s =
         tarn_store_put(catalog->env->store, op, file_key(op, name), tarn_buf_slice(&text));
     pthread_mutex_unlock(&catalog->change);
@@ -256,7 +256,7 @@ struct tarn_status *tarn_database_drop(struct tarn_op *op, struct tarn_catalog *
         return tarn_status_new(TARN_DATABASE_NOT_EMPTY, "database %.*s has %zu tables",
                                TARN_SLICE_ARG(name), count);
     TARN_TRY(drop_tables(op, catalog, name, tables, count, tables_dropped));
-    pthread_mutex_lock(&catalog->change);
+    tarn_exec_lock(&catalog->change);
     struct tarn_status *s = cascade ? tarn_catalog__drop_objects(op, catalog, name)
                                     : tarn_catalog__check_no_objects(op, catalog, name);
     if (s == TARN_OK)

@@ -2,7 +2,8 @@
  * internal - what the files of room `catalog` share.
  *
  * Names are one map each under one mutex; what creates, drops, renames or adopts holds `change` meanwhile, so that
- * two of them never meet in a folder. Order of locks: change, lock, then those of a table.
+ * two of them never meet in a folder. Who holds it waits for jobs of the pool, so it is taken with tarn_exec_lock. Order of
+ * locks: change, lock, then those of a table.
  */
 #ifndef TARN_CATALOG_INTERNAL_H
 #define TARN_CATALOG_INTERNAL_H

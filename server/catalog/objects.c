@@ -212,7 +212,7 @@ struct tarn_status *tarn_catalog_create_object(struct tarn_op *op, struct tarn_c
     out->created_ms = out->updated_ms = tarn_clock_wall_ms();
     take_body(op, json, out);
     print(out, json, &text);
-    pthread_mutex_lock(&catalog->change);
+    tarn_exec_lock(&catalog->change);
     struct tarn_status *s = create(op, catalog, ref, tarn_buf_slice(&text));
     pthread_mutex_unlock(&catalog->change);
     return s;
@@ -245,7 +245,7 @@ struct tarn_status *tarn_catalog_alter_object(struct tarn_op *op, struct tarn_ca
 {
     TARN_TRY(check_names(ref));
     TARN_TRY(tarn_catalog_check_owner(op, catalog));
-    pthread_mutex_lock(&catalog->change);
+    tarn_exec_lock(&catalog->change);
     struct tarn_status *s = check_database(op, catalog, ref.database);
     if (s == TARN_OK)
         s = alter(op, catalog, ref, changes, count, out);
@@ -290,7 +290,7 @@ struct tarn_status *tarn_catalog_rename_object(struct tarn_op *op, struct tarn_c
     TARN_TRY(check_names(ref));
     TARN_TRY(check_names(to));
     TARN_TRY(tarn_catalog_check_owner(op, catalog));
-    pthread_mutex_lock(&catalog->change);
+    tarn_exec_lock(&catalog->change);
     struct tarn_status *s = move(op, catalog, ref, to);
     pthread_mutex_unlock(&catalog->change);
     return s;
@@ -310,7 +310,7 @@ struct tarn_status *tarn_catalog_drop_object(struct tarn_op *op, struct tarn_cat
 {
     TARN_TRY(check_names(ref));
     TARN_TRY(tarn_catalog_check_owner(op, catalog));
-    pthread_mutex_lock(&catalog->change);
+    tarn_exec_lock(&catalog->change);
     struct tarn_status *s = drop(op, catalog, ref);
     pthread_mutex_unlock(&catalog->change);
     return s;

@@ -14,6 +14,7 @@
 #ifndef TARN_EXEC_H
 #define TARN_EXEC_H
 
+#include <pthread.h>
 #include <sys/types.h>
 
 #include "base/base.h"
@@ -49,6 +50,11 @@ void tarn_exec_mark_loop_thread(void); /* this thread must not wait from now on 
 /* Around waits longer than a disk's: lets the pool start another thread meanwhile. Nests. */
 void tarn_exec_wait_begin(void);
 void tarn_exec_wait_end(void);
+/* Takes a lock whose holder may wait for a job: who queues up for it counts as waiting, and so doesn't keep that job out of
+ * the pool. */
+void tarn_exec_lock(pthread_mutex_t *lock);
+void tarn_exec_read_lock(pthread_rwlock_t *lock);
+void tarn_exec_write_lock(pthread_rwlock_t *lock);
 
 /* repeat_ms 0: once. The job is posted to the pool; the handle is the caller's to cancel. */
 struct tarn_timer *tarn_timer_new(struct tarn_exec *exec, int64_t after_ms, int64_t repeat_ms,

@@ -224,3 +224,30 @@ void tarn_exec_wait_end(void)
     exec->running++; /* P3 */
     pthread_mutex_unlock(&exec->lock);
 }
+
+void tarn_exec_lock(pthread_mutex_t *lock)
+{
+    if (pthread_mutex_trylock(lock) == 0)
+        return;
+    tarn_exec_wait_begin();
+    pthread_mutex_lock(lock);
+    tarn_exec_wait_end();
+}
+
+void tarn_exec_read_lock(pthread_rwlock_t *lock)
+{
+    if (pthread_rwlock_tryrdlock(lock) == 0)
+        return;
+    tarn_exec_wait_begin();
+    pthread_rwlock_rdlock(lock);
+    tarn_exec_wait_end();
+}
+
+void tarn_exec_write_lock(pthread_rwlock_t *lock)
+{
+    if (pthread_rwlock_trywrlock(lock) == 0)
+        return;
+    tarn_exec_wait_begin();
+    pthread_rwlock_wrlock(lock);
+    tarn_exec_wait_end();
+}

@@ -205,7 +205,7 @@ struct tarn_status *tarn_table_move(struct tarn_op *op, struct tarn_table *table
 {
     struct end_job job = {.op = op, .table = table, .path = path, .name = name};
     /* Before the mailbox: those that are in the folder now may still need it to look. */
-    pthread_rwlock_wrlock(&table->place);
+    tarn_exec_write_lock(&table->place);
     tarn_mailbox_call(table->mailbox, run_move, &job);
     pthread_rwlock_unlock(&table->place);
     return job.status;
@@ -213,7 +213,7 @@ struct tarn_status *tarn_table_move(struct tarn_op *op, struct tarn_table *table
 
 pthread_rwlock_t *tarn_table__enter(struct tarn_table *table)
 {
-    pthread_rwlock_rdlock(&table->place);
+    tarn_exec_read_lock(&table->place);
     return &table->place;
 }
 

@@ -4,6 +4,7 @@
  */
 #include "test.h"
 
+#include <semaphore.h>
 #include <unistd.h>
 
 #include "exec/exec.h"
@@ -192,4 +193,79 @@ TARN_TEST(pool, runs_what_was_posted_last)
         tarn_exec_free(l.exec);
         tarn_gate_free(l.ran);
     }
+}
+
+/* --- a lock whose holder waits for a job --- */
+
+#define QUEUED 2 /* as many as the pool's cores */
+
+struct held {
+    struct tarn_exec *exec;
+    struct tarn_mailbox *mailbox;
+    pthread_mutex_t mutex;
+    pthread_rwlock_t door;
+    bool is_door;
+    sem_t came; /* once for each that is about to take the lock */
+    atomic_int ran;
+};
+
+static void lock(struct held *h, bool to_write)
+{
+    if (!h->is_door)
+        tarn_exec_lock(&h->mutex);
+    else if (to_write)
+        tarn_exec_write_lock(&h->door);
+    else
+        tarn_exec_read_lock(&h->door);
+}
+
+static void unlock(struct held *h)
+{
+    if (h->is_door)
+        pthread_rwlock_unlock(&h->door);
+    else
+        pthread_mutex_unlock(&h->mutex);
+    atomic_fetch_add(&h->ran, 1);
+}
+
+static void queue_up(void *arg)
+{
+    struct held *h = arg;
+    sem_post(&h->came);
+    lock(h, false);
+    unlock(h);
+}
+
+static void hold(void *arg)
+{
+    struct held *h = arg;
+    lock(h, true);
+    for (int i = 0; i < QUEUED; i++)
+        tarn_exec_post(h->exec, queue_up, h);
+    tarn_exec_wait_begin();
+    for (int i = 0; i < QUEUED; i++)
+        sem_wait(&h->came);
+    tarn_exec_wait_end();
+    tarn_mailbox_call(h->mailbox, do_nothing, &h->ran); /* needs a thread of the pool */
+    unlock(h);
+}
+
+TARN_TEST(pool, those_who_queue_up_for_a_lock_keep_no_job_out)
+{
+    struct held h = {.exec = tarn_exec_new(QUEUED, 8)};
+    h.mailbox = tarn_mailbox_new(h.exec, "m");
+    pthread_mutex_init(&h.mutex, NULL);
+    pthread_rwlock_init(&h.door, NULL);
+    sem_init(&h.came, 0, 0);
+    for (int round = 1; round <= 2; round++) {
+        h.is_door = round == 2;
+        tarn_exec_post(h.exec, hold, &h);
+        while (atomic_load(&h.ran) < round * (QUEUED + 2))
+            usleep(1000);
+    }
+    tarn_mailbox_free(h.mailbox);
+    tarn_exec_free(h.exec);
+    sem_destroy(&h.came);
+    pthread_rwlock_destroy(&h.door);
+    pthread_mutex_destroy(&h.mutex);
 }
