@@ -134,6 +134,10 @@ static struct tarn_status *publish(struct tarn_op *op, struct tarn_table *table,
         TARN_TRY(tarn_snapshot_decode(json, box->arena, &box->view.snapshot));
         box->view.snapshot.json = json;
     }
+    if (table->view != NULL &&
+        box->view.schema.id > TARN_MAX(table->view->view.schema.id, table->own_schema_id))
+        tarn_log(op, TARN_WARN, "table.schema_adopted", "table=%s schema=%" PRId64, table->name,
+                 box->view.schema.id);
     pthread_mutex_lock(&table->lock);
     struct view_box *old = table->view;
     table->view = tarn_move(box);
@@ -339,12 +343,39 @@ static struct tarn_status *follow(struct tarn_op *op, struct tarn_table *table,
     }
 }
 
+/* The newest snapshot that this process knows of; where it just begins, the one that the index has. 0: none. */
+static struct tarn_status *known_id(struct tarn_table *table, int64_t *out)
+{
+    uint64_t hash;
+    if (table->view == NULL)
+        return tarn_table__indexed_id(table, out, &hash);
+    const struct tarn_table_view *view = &table->view->view;
+    *out = view->has_snapshot ? view->snapshot.id : 0;
+    if (table->head != NULL)
+        *out = TARN_MAX(*out, table->head->id); /* the view comes behind it */
+    return TARN_OK;
+}
+
+/* While we were away it may have been the life before this one whose last put the index missed. */
+static void tell_adopted(struct tarn_op *op, const struct tarn_table *table, int64_t known,
+                         bool was_away)
+{
+    const struct tarn_snapshot *newest = &table->view->view.snapshot;
+    if (!was_away)
+        tarn_metric_add(TARN_M_SNAPSHOTS_ADOPTED, NULL, newest->id - known);
+    tarn_log(op, was_away ? TARN_INFO : TARN_WARN, "table.adopted",
+             "table=%s snapshot=%" PRId64 " behind=%" PRId64 " user=%s", table->name, newest->id,
+             known, tarn_log_quote(op, tarn_arena_str(op->arena, newest->commit_user)));
+}
+
 static struct tarn_status *learn_all(struct tarn_op *op, struct tarn_table *table, bool *news,
                                      int64_t *latest)
 {
     struct tarn_range range;
-    bool rewritten;
+    bool rewritten, was_away = table->view == NULL;
+    int64_t known;
     int64_t begun_ms = tarn_clock_mono_ms(); /* it may take long, and others go on meanwhile */
+    TARN_TRY(known_id(table, &known));
     TARN_TRY(is_rewritten(op, table, &rewritten));
     TARN_OWN(tarn_head_drop) struct tarn_head *head = NULL;
     TARN_TRY(follow(op, table, &range, &head));
@@ -358,6 +389,8 @@ static struct tarn_status *learn_all(struct tarn_op *op, struct tarn_table *tabl
     table->slot_filled |= table->view != NULL && table->head->id > table->opened_id;
     TARN_TRY(publish(op, table, range.earliest, begun_ms, rewritten ? SCHEMA_ANEW : SCHEMA_NEXT));
     tarn_table__set_whole(table, true); /* the view is what it has */
+    if (!rewritten && table->head->id > known && (known != 0 || !was_away))
+        tell_adopted(op, table, known, was_away);
     return range.earliest > 1 ? tarn_table__receipts_forget(table, range.earliest) : TARN_OK;
 }
 

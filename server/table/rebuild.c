@@ -451,7 +451,6 @@ struct tarn_status *tarn_table__index_catch_up(struct tarn_op *op, struct tarn_t
         }
         if (s != TARN_OK)
             return s;
-        tarn_metric_add(TARN_M_SNAPSHOTS_ADOPTED, NULL, 1);
     }
     return be_whole(op, table, range);
 }

@@ -352,6 +352,7 @@ static struct tarn_status *put_schema(struct schema_job *job)
         return tarn_status_new(TARN_SCHEMA_CONFLICT,
                                "another writer made schema %" PRId64 " of table %s first",
                                job->next->id, table->name);
+    table->own_schema_id = job->next->id;
     return tarn_table__look_schema(job->op, table);
 }
 
