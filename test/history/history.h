@@ -270,6 +270,11 @@ void foreign_commit(void);
 void foreign_roll_back(void);
 void foreign_expire(void);
 
+/* leave.c */
+/* The table as files below folder/h.db/tSEED, and in folder/tSEED a line a retained snapshot: its id, and the names of its
+ * live files. After the run. */
+void leave_table(const char *folder);
+
 /* run.c */
 void draw_faults(void); /* of the store, from now on */
 /* Plays the seed; *hash is one of all that happened, also where something is broken. Once a process: it leaves everything behind.

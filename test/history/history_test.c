@@ -4,7 +4,8 @@
  * state (server/table/README.md, I1 to I7).
  *
  * Each seed is a run of its own in a child process (history.h says how). TARN_SEEDS: how many, TARN_FIRST: from
- * which on. TARN_HISTORY_LOGS: the folder for the traces of runs that broke. The state is simulated, but in each
+ * which on. TARN_HISTORY_LOGS: the folder for the traces of runs that broke. TARN_HISTORY_TABLES: a folder
+ * where runs leave their tables (others.py lets other readers look at them). The state is simulated, but in each
  * 16th seed (TARN_REAL_STATE_EACH) it is RocksDB's.
  */
 #include <signal.h>
@@ -47,6 +48,8 @@ static void play(uint64_t seed, enum mutation mutation, const char *scratch, str
     signal(SIGALRM, on_alarm);
     alarm(RUN_SECONDS_MAX);
     run_seed(seed, mutation, scratch, &out->hash);
+    if (getenv("TARN_HISTORY_TABLES") != NULL)
+        leave_table(getenv("TARN_HISTORY_TABLES"));
     out->snapshots = (int64_t)world->snap_count;
     out->requests = (int64_t)world->request_count;
     out->lives = world->life_count;

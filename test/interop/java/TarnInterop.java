@@ -38,6 +38,7 @@ import org.apache.paimon.table.sink.CommitMessageSerializer;
 import org.apache.paimon.append.AppendCompactCoordinator;
 import org.apache.paimon.append.AppendCompactTask;
 import org.apache.paimon.operation.BaseAppendFileStoreWrite;
+import org.apache.paimon.table.source.DataSplit;
 import org.apache.paimon.table.source.EndOfScanException;
 import org.apache.paimon.table.source.ReadBuilder;
 import org.apache.paimon.table.source.ScanMode;
@@ -95,6 +96,7 @@ import java.util.Map;
  *   dump    DB.TABLE OUT.jsonl [k=v]...      what the reader returns; k=v are table options (scan.snapshot-id=7)
  *   stream  DB.TABLE OUT.jsonl FROM [k=v]... what the streaming reader tells of the snapshots from FROM to the latest, with members
  *                                            "rowkind" and "snapshot"
+ *   files   DB.TABLE OUT [k=v]...            the names of the files that it would read, a line each
  *   entries DB.TABLE OUT.jsonl SNAPSHOT      what that snapshot added and removed, an object each: "kind" (ADD, DELETE), "partition", "bucket",
  *                                            "level", "rows", "first_row" (or null), "low" and "high" (sequence numbers)
  *   set     DB.TABLE k=v...                  alters options
@@ -245,6 +247,8 @@ public class TarnInterop {
                 return compact((FileStoreTable) catalog.getTable(id).copy(options(w, 2)));
             case "dump":
                 return dump(catalog.getTable(id).copy(options(w, 3)), Paths.get(w[2]));
+            case "files":
+                return files(catalog.getTable(id).copy(options(w, 3)), Paths.get(w[2]));
             case "entries":
                 return entries((FileStoreTable) catalog.getTable(id), Paths.get(w[2]), Long.parseLong(w[3]));
             case "set":
@@ -544,6 +548,17 @@ public class TarnInterop {
             }
         }
         Collections.sort(lines);
+        Files.write(to, lines);
+        return lines.size();
+    }
+
+    static long files(Table t, Path to) throws Exception {
+        List<String> lines = new ArrayList<>();
+        for (Split s : t.newReadBuilder().newScan().plan().splits()) {
+            for (DataFileMeta f : ((DataSplit) s).dataFiles()) {
+                lines.add(f.fileName());
+            }
+        }
         Files.write(to, lines);
         return lines.size();
     }

@@ -4,6 +4,7 @@
   write  DB.TABLE ROWS.jsonl               one commit
   prepare DB.TABLE ROWS.jsonl OUT          as write, but not committed: the messages' version, and each serialized, in base64, a line of OUT each
   dump   DB.TABLE OUT.jsonl ENGINE [k=v]   what the reader returns; ENGINE: python or native; k=v: table options
+  files  DB.TABLE OUT [k=v]...             the names of the files that it would read, a line each
   file   SCHEMA.json ROWS.jsonl OUT        the rows as OUT.parquet or OUT.arrow (IPC stream) or OUT.feather (IPC file)
   move   DB.TABLE DB.NEW                   another name
   drop   DB.TABLE
@@ -124,6 +125,14 @@ def dump(name, out, engine, *sets):
     return len(side.rows)
 
 
+def files(name, out, *sets):
+    plan = table(name, "python", dict(kv.split("=", 1) for kv in sets)).new_read_builder().new_scan().plan()
+    names = [f.file_name for s in plan.splits() for f in s.files]
+    with open(out, "w", encoding="utf-8") as f:
+        f.write("".join(n + "\n" for n in names))
+    return len(names)
+
+
 def move(name, new):
     catalog().rename_table(name, new)
     return 0
@@ -225,7 +234,7 @@ os.dup2(2, 1)  # nobody else's words among the answers
 for line in sys.stdin:
     word, *rest = line.split()
     try:
-        done = {"create": create, "write": write, "prepare": prepare, "dump": dump, "file": file, "columns": columns,
+        done = {"create": create, "write": write, "prepare": prepare, "dump": dump, "files": files, "file": file, "columns": columns,
                 "move": move, "drop": drop, "tables": tables, **ALTERS, **FUNCTIONS}[word](*rest)
         print("ok", done, file=answers)
     except Exception as e:  # told to the one who asked
