@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Promise: a daemon whose state is full or damaged, whose disk fails to sync, or whose store is away for a while refuses clearly, loses nothing
 that it acknowledged, goes on serving what it can, and needs no more than what its message says (docs/faults.md, rows 1, 20-24).
+At the end Paimon's Java library and pypaimon read the tables, where ../shared is there.
 faults.py [PART OF A CASE'S NAME]... runs some."""
 import collections
 import glob
@@ -16,6 +17,7 @@ import time
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
+import peers  # noqa: E402
 from lab import Failed, Lab, Skip, check, equal, wait_until  # noqa: E402
 
 SEED = int(os.environ.get("TARN_SEED") or random.SystemRandom().randrange(1 << 32))
@@ -356,6 +358,7 @@ def main():
     print(f"seed {SEED}")
     for f in CASES:
         lab.run(f.__name__.replace("_", " "), f)
+    peers.others_read_what_is_left(lab)
     return lab.done()
 
 

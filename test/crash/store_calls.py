@@ -3,7 +3,8 @@
 wholly there or not at all, and sending the load again settles it.
 
 TARN_STORE_FAULTS ends the process after (or before) its N-th call, for each N (server/store/faulty.c). CI takes some of them, from a
-random offset that is printed (TARN_SEED); TARN_EFFORT of 10 or more takes all.
+random offset that is printed (TARN_SEED); TARN_EFFORT of 10 or more takes all. At the end Paimon's Java library and pypaimon read the
+tables as each restart found them, and as they were afterwards, where ../shared is there.
 """
 import collections
 import json
@@ -15,6 +16,7 @@ import sys
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
+import peers  # noqa: E402
 from lab import BIN, Failed, Lab, check, equal, kill, same_rows, wait_until  # noqa: E402
 
 EFFORT = int(os.environ.get("TARN_EFFORT") or 1)
@@ -27,6 +29,7 @@ USER = "store-calls"
 lab = Lab("store-calls")
 rng = random.Random(SEED)
 base = lab.path("base")
+left = peers.Left(lab)
 
 
 def model(*commits):
@@ -108,6 +111,7 @@ def run(who, n, fault):
     old, new = model(FIRST, SECOND), model(FIRST, SECOND, THIRD)
     if loaded or seen != old:
         same_rows(seen, new, f"{who} {fault} {n}: rows")
+    left.keep(daemon.folder(TABLE), seen, TYPES)
     got = load(daemon, 3, THIRD)
     snapshots = daemon.json("snapshots", TABLE)
     equal([s["id"] for s in snapshots], list(range(1, len(snapshots) + 1)), "snapshot ids")
@@ -122,6 +126,7 @@ def run(who, n, fault):
     same_rows(daemon.scan(TABLE, types=TYPES), new, f"{who} {fault} {n}: rows after the load was sent again")
     daemon.tarn("compact", TABLE, "--full", "--wait")
     same_rows(daemon.scan(TABLE, types=TYPES), new, f"{who} {fault} {n}: rows after a compaction")
+    left.keep(daemon.folder(TABLE), new, TYPES)
     daemon.stop()
     return struck
 
@@ -139,6 +144,7 @@ def unclear(fault):
     equal(json.loads(got.stdout)["snapshot"], 3, "the snapshot of the load")
     equal([s["id"] for s in daemon.json("snapshots", TABLE)], [1, 2, 3], "snapshots")
     same_rows(daemon.scan(TABLE, types=TYPES), model(FIRST, SECOND, THIRD), "rows")
+    left.keep(daemon.folder(TABLE), model(FIRST, SECOND, THIRD), TYPES)
     daemon.stop()
 
 
@@ -159,6 +165,7 @@ def main():
                     break
                 n += STEP
             print(f"{who}: {fault}: up to {calls} calls")
+    peers.others_read_what_is_left(lab, left)
     return lab.done()
 
 

@@ -15,6 +15,7 @@ import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+import peers  # noqa: E402
 from lab import Failed, Lab, check, equal, wait_until  # noqa: E402
 
 ROUNDS = int(os.environ.get("TARN_CRASH_ROUNDS", 2))
@@ -239,4 +240,5 @@ lab.run("a gap is an explicit end", expired)
 lab.run("a consumer goes on where it stood", consumer_goes_on)
 for number in range(ROUNDS):
     lab.run("a watched history is the table", history, first_seed + number)
+peers.others_read_what_is_left(lab)
 sys.exit(lab.done())

@@ -14,7 +14,7 @@ import sys
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
 from lab import Failed, Lab, check, equal, wait_until  # noqa: E402
-from peers import Java  # noqa: E402
+from peers import Java, others_read_what_is_left  # noqa: E402
 
 lab = Lab("streams")
 warehouse = lab.path("wh")
@@ -241,4 +241,5 @@ for told_of in (True, False):
     lab.run("overwrites beside changelogs" + (", told" if told_of else ""), overwrites, ["id"], told_of, "input")
 lab.run("a roll-back by Java", undone)
 lab.run("expiry by Java", expired)
+others_read_what_is_left(lab)
 sys.exit(lab.done())

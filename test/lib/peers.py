@@ -1,9 +1,11 @@
 """Paimon's Java library and pypaimon as processes that are told what to do line by line (test/interop/java, .../py).
 Not a test of its own. LAB and ../shared (or TARN_SHARED) say where they lie."""
+import glob
 import os
+import shutil
 import subprocess
 
-from lab import ROOT, SHARED, Failed, rows_of, types_of
+from lab import ROOT, SHARED, Failed, check, rows_of, same_rows, types_of
 
 LAB = os.environ.get("LAB") or os.path.join(os.environ.get("TARN_CACHE", os.path.expanduser("~/.cache/tarn")), "lab")
 
@@ -47,6 +49,15 @@ class Peer:
         os.unlink(out)
         return rows_of(text, types or types_of(self.folder(table)))
 
+    def files(self, table, *sets):
+        """Names of the files that the peer would read, in no order."""
+        out = self.file()
+        self.ask("files", table, out, *sets)
+        with open(out, encoding="utf-8") as f:
+            names = f.read().split()
+        os.unlink(out)
+        return sorted(names)
+
     def dump_words(self):
         return ()
 
@@ -81,3 +92,47 @@ class Python(Peer):
 
 def available():
     return os.path.isdir(os.path.join(SHARED, "interop"))
+
+
+class Left:
+    """Tables that a script leaves behind, kept with the rows that Tarn read of them: in the end the others read them, too."""
+
+    def __init__(self, lab):
+        self.lab, self.warehouse, self.tables = lab, lab.path("left"), []
+
+    def keep(self, folder, rows, types):
+        """The table as it lies in its folder now; rows as lab.rows_of."""
+        name = f"t{len(self.tables)}"
+        shutil.copytree(folder, os.path.join(self.warehouse, "l.db", name))
+        self.tables.append((folder, "l." + name, rows, types))
+
+    def keep_all(self, daemon):
+        """All tables of its warehouse. It is started anew, without faults, and stopped."""
+        if daemon.process.poll() is None:
+            daemon.stop()
+        daemon.start(**{"worker.count": 1, "compaction.auto": "false"})
+        for schema in sorted(glob.glob(os.path.join(daemon.warehouse, "*.db/*/schema"))):
+            folder = os.path.dirname(schema)
+            table = os.path.basename(os.path.dirname(folder))[:-3] + "." + os.path.basename(folder)
+            self.keep(folder, daemon.scan(table), types_of(folder))
+        daemon.stop()
+
+    def read_by_others(self):
+        check(self.tables, "nothing is left")
+        for reader in (Java(self.lab, self.warehouse), Python(self.lab, self.warehouse)):
+            for folder, name, rows, types in self.tables:
+                same_rows(reader.rows(name, types=types), rows, f"{type(reader).__name__}: {folder}")
+        print(f"{len(self.tables)} tables with {sum(sum(rows.values()) for _, _, rows, _ in self.tables)} rows")
+
+
+def others_read_what_is_left(lab, left=None):
+    """A case, where ../shared is there: Java's library and pypaimon read all that was kept in `left`, or else every table of every
+    warehouse of this script's daemons."""
+    if not available():
+        return
+    with lab.case("java and pypaimon read every table that is left"):
+        if left is None:
+            left = Left(lab)
+            for daemon in {d.warehouse: d for d in lab.started}.values():
+                left.keep_all(daemon)
+        left.read_by_others()
