@@ -702,6 +702,13 @@ def commit_cases(daemon, client):
         expect(os.listdir(daemon.warehouse(".tarn", "intents")), [])
         expect(reason(tab.CommitTables, t.CommitTablesRequest()), "INVALID_ARGUMENT")
 
+    def files_that_begin_below_what_another_wrote_are_counted():
+        send = lambda user, name, sequence: tab.Commit(t.CommitRequest(
+            table=ref("db", "m2"), commit_user=user, commit_identifier=BATCH, append=[entry(data_file(daemon, "m2", name, 1, 2, sequence=sequence))]))
+        expect(send("high", "data-high", 1000).sequence_overlaps, 0)
+        expect(send("low", "data-low", 500).sequence_overlaps, 1)
+        expect(send("higher", "data-higher", 2000).sequence_overlaps, 0)
+
     def index_files():
         index = lambda **more: t.IndexEntry(**{**dict(partition=empty_row(), type="HASH", name=b"index-1", size=4, row_count=1), **more})
         refused = lambda want, **more: expect(reason(tab.Commit, t.CommitRequest(
@@ -742,7 +749,7 @@ def commit_cases(daemon, client):
         assert reason(tab.RenewPin, t.RenewPinRequest(table=ref("db", "m1"), pin_id=summary.pin.id, keep_ms=5)) != "(no error)"
 
     for fn in (both_parts, what_did_not_land, what_is_to_be_committed_again, overwrites, batches_are_told_apart_by_what_they_bring,
-               several_tables, index_files, serialized_messages, pins):
+               several_tables, files_that_begin_below_what_another_wrote_are_counted, index_files, serialized_messages, pins):
         case(fn)
 
 
