@@ -17,7 +17,9 @@ import org.apache.paimon.function.FunctionChange;
 import org.apache.paimon.function.FunctionImpl;
 import org.apache.paimon.io.DataFileMeta;
 import org.apache.paimon.manifest.BucketEntry;
+import org.apache.paimon.manifest.ManifestCommittable;
 import org.apache.paimon.manifest.ManifestEntry;
+import org.apache.paimon.operation.FileStoreCommit;
 import org.apache.paimon.options.ExpireConfig;
 import org.apache.paimon.options.Options;
 import org.apache.paimon.reader.RecordReader;
@@ -97,6 +99,7 @@ import java.util.Map;
  *   stream  DB.TABLE OUT.jsonl FROM [k=v]... what the streaming reader tells of the snapshots from FROM to the latest, with members
  *                                            "rowkind" and "snapshot"
  *   files   DB.TABLE OUT [k=v]...            the names of the files that it would read, a line each
+ *   filter  DB.TABLE OUT USER ID...          of these identifiers of a job those that it would commit after a restart, a line each
  *   entries DB.TABLE OUT.jsonl SNAPSHOT      what that snapshot added and removed, an object each: "kind" (ADD, DELETE), "partition", "bucket",
  *                                            "level", "rows", "first_row" (or null), "low" and "high" (sequence numbers)
  *   set     DB.TABLE k=v...                  alters options
@@ -249,6 +252,8 @@ public class TarnInterop {
                 return dump(catalog.getTable(id).copy(options(w, 3)), Paths.get(w[2]));
             case "files":
                 return files(catalog.getTable(id).copy(options(w, 3)), Paths.get(w[2]));
+            case "filter":
+                return filter((FileStoreTable) catalog.getTable(id), w);
             case "entries":
                 return entries((FileStoreTable) catalog.getTable(id), Paths.get(w[2]), Long.parseLong(w[3]));
             case "set":
@@ -560,6 +565,21 @@ public class TarnInterop {
             }
         }
         Files.write(to, lines);
+        return lines.size();
+    }
+
+    static long filter(FileStoreTable t, String[] w) throws Exception {
+        List<ManifestCommittable> all = new ArrayList<>();
+        for (String id : Arrays.asList(w).subList(4, w.length)) {
+            all.add(new ManifestCommittable(Long.parseLong(id)));
+        }
+        List<String> lines = new ArrayList<>();
+        try (FileStoreCommit commit = t.store().newCommit(w[3], t)) {
+            for (ManifestCommittable left : commit.filterCommitted(all)) {
+                lines.add(Long.toString(left.identifier()));
+            }
+        }
+        Files.write(Paths.get(w[2]), lines);
         return lines.size();
     }
 
