@@ -11,6 +11,7 @@ static const uint8_t sync_mark[16] = {7};
 /* --- a store that waits for its moment --- */
 
 struct hook {
+    struct tarn_store_ops ops; /* hook_ops, as far away as the store below */
     struct tarn_store *below;
     struct moment *moment;
 };
@@ -124,7 +125,9 @@ void moment_init(struct fixture *f, struct moment *m)
     struct hook *h = tarn_calloc(1, sizeof *h);
     h->below = f->store; /* its reference goes over */
     h->moment = m;
-    f->store = tarn_store_new(&hook_ops, h);
+    h->ops = hook_ops;
+    h->ops.remote = tarn_store_is_remote(f->store);
+    f->store = tarn_store_new(&h->ops, h);
     tarn_mailbox_call(f->table->mailbox, take_store, f); /* where it is read */
 }
 
