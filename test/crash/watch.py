@@ -115,9 +115,9 @@ def history(seed):
             kills += 1
             d.kill9() if pick.random() < 0.6 else d.stop()
             d.start()
-    wait_until("all rows are printed", lambda: len(rows.lines()) >= told, 30)
+    wait_until("all rows are printed", lambda: len(rows.lines()) >= told, 120)
     last = last_snapshot(d, "a.t")
-    wait_until("all events are printed", lambda: (events.lines() or [{"id": 0}])[-1]["id"] >= last, 30)
+    wait_until("all events are printed", lambda: (events.lines() or [{"id": 0}])[-1]["id"] >= last, 120)
     rows.interrupt()
     events.interrupt()
     equal(len(rows.lines()), told, f"rows printed, after {kills} kills")
