@@ -127,6 +127,7 @@ struct tarn_status *tarn_cli_branch_rename(struct tarn_cli *cli);
 struct tarn_status *tarn_cli_branch_drop(struct tarn_cli *cli);
 struct tarn_status *tarn_cli_branch_fast_forward(struct tarn_cli *cli);
 struct tarn_status *tarn_cli_rollback(struct tarn_cli *cli);
+struct tarn_status *tarn_cli_schema_rollback(struct tarn_cli *cli);
 /* objects.c */
 struct tarn_status *tarn_cli_view_create(struct tarn_cli *cli);
 struct tarn_status *tarn_cli_view_list(struct tarn_cli *cli);
@@ -150,8 +151,9 @@ extern const struct tarn_cli_option tarn_cli_commits_options[], tarn_cli_db_crea
     tarn_cli_files_options[], tarn_cli_snapshots_options[], tarn_cli_options_options[],
     tarn_cli_compact_options[], tarn_cli_jobs_options[];
 extern const struct tarn_cli_option tarn_cli_watch_options[], tarn_cli_consumer_set_options[],
-    tarn_cli_tag_create_options[], tarn_cli_rollback_options[], tarn_cli_branch_create_options[],
-    tarn_cli_object_create_options[], tarn_cli_view_alter_options[],
-    tarn_cli_function_alter_options[], tarn_cli_object_drop_options[];
+    tarn_cli_tag_create_options[], tarn_cli_rollback_options[], tarn_cli_schema_rollback_options[],
+    tarn_cli_branch_create_options[], tarn_cli_object_create_options[],
+    tarn_cli_view_alter_options[], tarn_cli_function_alter_options[],
+    tarn_cli_object_drop_options[];
 
 #endif

@@ -164,6 +164,9 @@ const struct tarn_cli_command tarn_cli_commands[] = {
      "again. Writers are refused nothing, but a job that goes on from its own state doesn't write again\n"
      "what was undone: restore it from a savepoint of that time.\n\n"
      "  tarn rollback shop.orders --to-time 2026-01-31T06:00:00Z --dry-run"},
+    {"schema rollback", "DATABASE.TABLE", 1, 1, tarn_cli_schema_rollback_options,
+     tarn_cli_schema_rollback, "undo changes of a schema that nothing was written by",
+     "  tarn schema rollback shop.orders --to 3"},
 
     {"compact", "DATABASE.TABLE", 1, 1, tarn_cli_compact_options, tarn_cli_compact,
      "merge the files of a table",

@@ -15,6 +15,11 @@ const struct tarn_cli_option tarn_cli_branch_create_options[] = {
     {"tag", 0, "TAG", "begins with the tag's snapshot; else with none", false},
     {0},
 };
+const struct tarn_cli_option tarn_cli_schema_rollback_options[] = {
+    {"to", 0, "ID", "the schema that will be the newest; see tarn schemas", false},
+    {0},
+};
+
 const struct tarn_cli_option tarn_cli_rollback_options[] = {
     {"to-snapshot", 0, "N", "snapshot N is the latest then", false},
     {"to-tag", 0, "TAG", "the tag's snapshot is, also if it has expired", false},
@@ -276,5 +281,29 @@ struct tarn_status *tarn_cli_rollback(struct tarn_cli *cli)
     tarn_cli_record_any(record, "tags", NULL, tags, tarn_slice_str(""));
     tarn_cli_record_int(record, "restored", NULL, TARN_CLI_BOOL, answer->restored);
     tarn_cli_record_int(record, "dry_run", NULL, TARN_CLI_BOOL, request.dry_run);
+    return tarn_cli_record_end(record);
+}
+
+struct tarn_status *tarn_cli_schema_rollback(struct tarn_cli *cli)
+{
+    Tarn__V1__RollBackSchemaRequest request = TARN__V1__ROLL_BACK_SCHEMA_REQUEST__INIT;
+    TARN_OWN(tarn_cli_message_drop) Tarn__V1__RollBackSchemaResponse *answer = NULL;
+    TARN_OWN(tarn_cli_record_drop) struct tarn_cli_record *record = NULL;
+
+    TARN_TRY(tarn_cli_table_ref(cli, cli->args.words[0], &request.table));
+    if (!tarn_cli_args_has(&cli->args, "to"))
+        return tarn_cli_usage(cli, "--to says which schema will be the newest");
+    TARN_TRY(tarn_cli_misused(cli, tarn_cli_args_int(&cli->args, "to", 0, &request.schema_id)));
+    request.request_id = tarn_cli_request_id(cli);
+    TARN_TRY(tarn_cli_ask(cli, "TableService/RollBackSchema", &request.base,
+                          &tarn__v1__roll_back_schema_response__descriptor, &answer));
+    if (cli->format == TARN_CLI_TABLE) {
+        tarn_cli_say(cli, "%s went back from schema %" PRId64 " to %" PRId64, cli->args.words[0],
+                     answer->from, answer->to);
+        return TARN_OK;
+    }
+    record = tarn_cli_record_new(cli);
+    tarn_cli_record_int(record, "from", NULL, TARN_CLI_INT, answer->from);
+    tarn_cli_record_int(record, "schema", NULL, TARN_CLI_INT, answer->to);
     return tarn_cli_record_end(record);
 }

@@ -233,3 +233,28 @@ struct tarn_status *tarn_access_check(struct tarn_access *access, struct tarn_op
         return tarn_status_new(TARN_UNAUTHENTICATED, "nobody has said who asks");
     return TARN_OK;
 }
+
+static int by_text(const void *a, const void *b)
+{
+    return tarn_slice_compare(*(const struct tarn_slice *)a, *(const struct tarn_slice *)b);
+}
+
+void tarn_access_principals(struct tarn_access *access, struct tarn_op *op,
+                            const struct tarn_slice **out, size_t *count)
+{
+    pthread_mutex_lock(&access->lock);
+    struct tarn_slice *list = tarn_arena_calloc(op->arena, access->token_count + 1, sizeof *list);
+    size_t all = 0, n = 0;
+    for (size_t i = 0; i < access->token_count; i++)
+        if (strcmp(access->tokens[i].name, PRINCIPAL_WORKER) != 0)
+            list[all++] = tarn_arena_copy(op->arena, tarn_slice_str(access->tokens[i].name));
+    pthread_mutex_unlock(&access->lock);
+    if (!access->needs_token)
+        list[all++] = tarn_slice_str(PRINCIPAL_ANYBODY);
+    qsort(list, all, sizeof *list, by_text);
+    for (size_t i = 0; i < all; i++)
+        if (n == 0 || !tarn_slice_equal(list[n - 1], list[i]))
+            list[n++] = list[i];
+    *out = list;
+    *count = n;
+}

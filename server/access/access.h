@@ -38,4 +38,9 @@ TARN_MUST struct tarn_status *tarn_access_check(struct tarn_access *access, stru
                                                 enum tarn_action action, const char *database,
                                                 const char *table);
 
+/* Who can be op->principal besides workers: the names of the token file, in order, each once; "anonymous" alone where nobody needs a
+ * token. In the op's arena. Each of them may do everything (see above). */
+void tarn_access_principals(struct tarn_access *access, struct tarn_op *op,
+                            const struct tarn_slice **out, size_t *count);
+
 #endif

@@ -11,15 +11,7 @@ static struct tarn_status *not_yet(struct tarn_rest__call *call)
 #define DATABASE "/databases/{database}"
 #define TABLE DATABASE "/tables/{table}"
 const struct tarn_rest__endpoint tarn_rest__absent_endpoints[] = {
-    {"POST", TABLE "/replace", not_yet},
-    {"POST", DATABASE "/register", not_yet},
-    {"POST", TABLE "/rollback-schema", not_yet},
-    {"GET", TABLE "/token", not_yet},
-    {"POST", TABLE "/partitions", not_yet},
-    {"POST", TABLE "/partitions/mark", not_yet},
-    {"POST", TABLE "/partitions/drop", not_yet},
-    {"GET", "/permissions", not_yet},
-    {"POST", "/permissions/grant", not_yet},
-    {"POST", "/permissions/revoke", not_yet},
-    TARN_REST_END,
+    {"POST", TABLE "/replace", not_yet},         {"POST", DATABASE "/register", not_yet},
+    {"POST", TABLE "/partitions", not_yet},      {"POST", TABLE "/partitions/mark", not_yet},
+    {"POST", TABLE "/partitions/drop", not_yet}, TARN_REST_END,
 };

@@ -204,6 +204,24 @@ static struct tarn_status *authorize_query(struct tarn_rest__call *call)
     return TARN_OK;
 }
 
+#define TOKEN_DAY_MS INT64_C(86400000)
+
+/*
+ * Credentials for a table's files: none are given away, and clients are told so (data-token.enabled). Who asks all the same gets a token that
+ * adds nothing, and goes on with the credentials of its own. Clients make a file system for each token that they meet, and ask
+ * again an hour before one ends: so it is the same for a day, and holds for one more.
+ */
+static struct tarn_status *get_token(struct tarn_rest__call *call)
+{
+    struct tarn_table_ref ref;
+    struct tarn_table_facts facts;
+    TARN_TRY(tarn_rest__ref(call, &ref));
+    TARN_TRY(tarn_service_get_table(call->op, call->service, ref, &facts));
+    tarn_buf_printf(&call->response->body, "{\"token\":{},\"expiresAtMillis\":%" PRId64 "}",
+                    (tarn_clock_wall_ms() / TOKEN_DAY_MS + 2) * TOKEN_DAY_MS);
+    return TARN_OK;
+}
+
 #define DATABASE "/databases/{database}"
 #define TABLE DATABASE "/tables/{table}"
 const struct tarn_rest__endpoint tarn_rest__table_endpoints[] = {
@@ -217,5 +235,6 @@ const struct tarn_rest__endpoint tarn_rest__table_endpoints[] = {
     {"DELETE", TABLE, drop_table},
     {"POST", "/tables/rename", rename_table},
     {"POST", TABLE "/auth", authorize_query},
+    {"GET", TABLE "/token", get_token},
     TARN_REST_END,
 };

@@ -1,7 +1,7 @@
 #include "rest/internal.h"
 #include "service/refs.h"
 
-/* Tags, and the way back to a snapshot. */
+/* Tags, and the ways back: to a snapshot, to a schema. */
 
 /* Clients send the beginning itself, or a pattern like those of other lists. */
 static struct tarn_slice take_prefix(const struct tarn_rest__call *call)
@@ -156,9 +156,24 @@ static struct tarn_status *roll_back(struct tarn_rest__call *call)
     }
 }
 
+static struct tarn_status *roll_back_schema(struct tarn_rest__call *call)
+{
+    struct tarn_table_ref ref;
+    int64_t to, from;
+    TARN_TRY(tarn_rest__ref(call, &ref));
+    TARN_TRY(tarn_rest__integer(call->body, "schemaId", &to));
+    if (to == TARN_SNAPSHOT_NONE)
+        return tarn_status_new(TARN_INVALID_ARGUMENT, "\"schemaId\" is missing");
+    return tarn_service_roll_back_schema(call->op, call->service, ref, to, &from);
+}
+
 #define TABLE "/databases/{database}/tables/{table}"
 const struct tarn_rest__endpoint tarn_rest__tag_endpoints[] = {
-    {"GET", TABLE "/tags", list_tags},      {"POST", TABLE "/tags", create_tag},
-    {"GET", TABLE "/tags/{tag}", get_tag},  {"DELETE", TABLE "/tags/{tag}", drop_tag},
-    {"POST", TABLE "/rollback", roll_back}, TARN_REST_END,
+    {"GET", TABLE "/tags", list_tags},
+    {"POST", TABLE "/tags", create_tag},
+    {"GET", TABLE "/tags/{tag}", get_tag},
+    {"DELETE", TABLE "/tags/{tag}", drop_tag},
+    {"POST", TABLE "/rollback", roll_back},
+    {"POST", TABLE "/rollback-schema", roll_back_schema},
+    TARN_REST_END,
 };

@@ -80,6 +80,16 @@ struct tarn_status *tarn_rpc__roll_back(struct tarn_op *op, struct tarn_service 
     return TARN_OK;
 }
 
+struct tarn_status *tarn_rpc__roll_back_schema(struct tarn_op *op, struct tarn_service *service,
+                                               const void *request, void *response)
+{
+    const Tarn__V1__RollBackSchemaRequest *q = request;
+    Tarn__V1__RollBackSchemaResponse *r = response;
+    r->to = q->schema_id;
+    return tarn_service_roll_back_schema(op, service, tarn_rpc__ref(q->table), q->schema_id,
+                                         &r->from);
+}
+
 /* --- branches --- */
 
 struct tarn_status *tarn_rpc__create_branch(struct tarn_op *op, struct tarn_service *service,

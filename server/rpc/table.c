@@ -287,6 +287,8 @@ const struct tarn_rpc__method tarn_rpc__table_methods[] = {
     U(DropBranch, drop_branch_request, drop_branch_response, tarn_rpc__drop_branch),
     U(FastForward, fast_forward_request, fast_forward_response, tarn_rpc__fast_forward),
     U(RollBack, roll_back_request, roll_back_response, tarn_rpc__roll_back),
+    U(RollBackSchema, roll_back_schema_request, roll_back_schema_response,
+      tarn_rpc__roll_back_schema),
     U(ListSnapshots, list_snapshots_request, list_snapshots_response, list_snapshots),
     U(ListSchemas, list_schemas_request, list_schemas_response, list_schemas),
     U(ListManifests, list_manifests_request, list_manifests_response, list_manifests),

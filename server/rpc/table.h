@@ -58,6 +58,9 @@ TARN_MUST struct tarn_status *tarn_rpc__drop_tag(struct tarn_op *op, struct tarn
                                                  const void *request, void *response);
 TARN_MUST struct tarn_status *tarn_rpc__roll_back(struct tarn_op *op, struct tarn_service *service,
                                                   const void *request, void *response);
+TARN_MUST struct tarn_status *tarn_rpc__roll_back_schema(struct tarn_op *op,
+                                                         struct tarn_service *service,
+                                                         const void *request, void *response);
 TARN_MUST struct tarn_status *tarn_rpc__create_branch(struct tarn_op *op,
                                                       struct tarn_service *service,
                                                       const void *request, void *response);

@@ -113,3 +113,29 @@ bool tarn_service_is_ready(struct tarn_op *op, struct tarn_service *service, con
     }
     return strcmp(*why, "ready") == 0;
 }
+
+struct tarn_status *tarn_service_list_principals(struct tarn_op *op, struct tarn_service *service,
+                                                 struct tarn_page page,
+                                                 const struct tarn_slice **out, size_t *count,
+                                                 const char **next_token)
+{
+    const struct tarn_slice *all;
+    size_t all_count, max = tarn_service__page_size(page), n = 0;
+    TARN_TRY(tarn_access_check(service->access, op, TARN_ACTION_READ, NULL, NULL));
+    tarn_access_principals(service->access, op, &all, &all_count);
+    struct tarn_slice *list = tarn_arena_calloc(op->arena, all_count + 1, sizeof *list);
+    *next_token = "";
+    for (size_t i = 0; i < all_count; i++) {
+        if ((page.pattern.size > 0 && !tarn_slice_equal(all[i], page.pattern)) ||
+            (page.token.size > 0 && tarn_slice_compare(all[i], page.token) <= 0))
+            continue;
+        if (n == max) {
+            *next_token = tarn_arena_str(op->arena, list[n - 1]);
+            break;
+        }
+        list[n++] = all[i];
+    }
+    *out = list;
+    *count = n;
+    return TARN_OK;
+}

@@ -111,6 +111,15 @@ static struct tarn_status *find_changed_buckets(struct tarn_op *op, struct tarn_
     return TARN_OK;
 }
 
+struct tarn_status *tarn_service_roll_back_schema(struct tarn_op *op, struct tarn_service *service,
+                                                  struct tarn_table_ref ref, int64_t to,
+                                                  int64_t *from)
+{
+    TARN_OWN(tarn_table_drop_ref) struct tarn_table *table = NULL;
+    TARN_TRY(tarn_service__table(op, service, ref, TARN_ACTION_ALTER, &table));
+    return tarn_table_roll_back_schema(op, table, to, from);
+}
+
 struct tarn_status *tarn_service_undo_compaction(struct tarn_op *op, struct tarn_service *service,
                                                  struct tarn_table_ref ref, int64_t from,
                                                  struct tarn_roll_back_result *out)

@@ -28,6 +28,11 @@ TARN_MUST struct tarn_status *tarn_service_roll_back(struct tarn_op *op,
                                                      struct tarn_table_ref ref,
                                                      const struct tarn_roll_back *request,
                                                      struct tarn_roll_back_result *out);
+/* As tarn_table_roll_back_schema. */
+TARN_MUST struct tarn_status *tarn_service_roll_back_schema(struct tarn_op *op,
+                                                            struct tarn_service *service,
+                                                            struct tarn_table_ref ref, int64_t to,
+                                                            int64_t *from);
 /* For writers that lost to a compaction of the daemon's and ask on their own: back to the snapshot before `from`, which must be the latest, only
  * where that undoes nothing but such a compaction, and nobody has gone on from it. COMMIT_CONFLICT, SNAPSHOT_TAKEN. */
 TARN_MUST struct tarn_status *tarn_service_undo_compaction(struct tarn_op *op,

@@ -461,6 +461,15 @@ TARN_MUST struct tarn_status *tarn_service_reserve_sequences(
     struct tarn_op *op, struct tarn_service *service, struct tarn_slice table_uuid,
     struct tarn_slice partition, int32_t bucket, int64_t count, int64_t *first);
 
+/* --- access --- */
+
+/* Who may do everything in the warehouse: today all that there are. By name; page.pattern, where it isn't empty, is a name. */
+TARN_MUST struct tarn_status *tarn_service_list_principals(struct tarn_op *op,
+                                                           struct tarn_service *service,
+                                                           struct tarn_page page,
+                                                           const struct tarn_slice **out,
+                                                           size_t *count, const char **next_token);
+
 /* --- the daemon --- */
 struct tarn_problem {
     const char *table, *problem;

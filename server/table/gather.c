@@ -223,7 +223,8 @@ static struct tarn_page_bounds *bounds_wanted(struct tarn_planner *p,
     bool of_keys = p->has_key_where;
     bool of_values = p->has_where && p->is_append;
     if ((!of_keys && !of_values) || ref->version == 0 ||
-        (ref->bounds != NULL && ref->bounds->schema_id == p->plan.schema->id))
+        (ref->bounds != NULL &&
+         ref->bounds->schema_stamp == tarn_plan__schema_stamp(p->plan.schema)))
         return NULL;
     return tarn_plan__page_bounds_new(p, of_values);
 }

@@ -333,6 +333,9 @@ void tarn_table__set_whole(struct tarn_table *table, bool whole);
 const struct tarn_table_view *tarn_table__view_ref(struct tarn_table *table);
 /* In the mailbox: has another writer made a schema? Then the view shows it. */
 TARN_MUST struct tarn_status *tarn_table__look_schema(struct tarn_op *op, struct tarn_table *table);
+/* Those above `id` were removed: it is the newest, unless another came meanwhile. */
+TARN_MUST struct tarn_status *tarn_table__look_schema_from(struct tarn_op *op,
+                                                           struct tarn_table *table, int64_t id);
 /* In the mailbox: waits until no hint is being written any more. */
 void tarn_table__hint_wait(struct tarn_table *table);
 /* In the mailbox: settles an attempt whose outcome isn't known (I5). STORE_UNAVAILABLE: it still isn't. */

@@ -78,20 +78,19 @@ static void view_box_drop(struct view_box **box)
     *box = NULL;
 }
 
-enum schema_look {
-    SCHEMA_KNOWN, /* that of the present view */
-    SCHEMA_NEXT,  /* is there a newer one? */
-    SCHEMA_ANEW   /* the past was rewritten: any may be another by now, or none be left */
-};
+/* Which schema is the newest? From that id on, or one of these. */
+#define SCHEMA_ANEW (-1)  /* the past was rewritten: any may be another by now, or none be left */
+#define SCHEMA_KNOWN (-2) /* that of the present view */
+#define SCHEMA_NEXT (-3)  /* that one, or is there a newer one? */
 
 /* A reference to the newest schema. */
-static struct tarn_status *find_schema(struct tarn_op *op, struct tarn_table *table,
-                                       enum schema_look look, struct schema_box **out)
+static struct tarn_status *find_schema(struct tarn_op *op, struct tarn_table *table, int64_t from,
+                                       struct schema_box **out)
 {
-    struct schema_box *known =
-        table->view == NULL || look == SCHEMA_ANEW ? NULL : table->view->schema;
-    int64_t id = known == NULL ? -1 : known->schema.id;
-    if (look != SCHEMA_KNOWN || known == NULL) {
+    bool anew = table->view == NULL || from >= SCHEMA_ANEW;
+    struct schema_box *known = anew ? NULL : table->view->schema;
+    int64_t id = known != NULL ? known->schema.id : TARN_MAX(from, (int64_t)SCHEMA_ANEW);
+    if (from != SCHEMA_KNOWN || known == NULL) {
         TARN_TRY(tarn_table__latest_schema_id(op, table, id, &id));
         table->schema_looked_ms = tarn_clock_mono_ms();
     }
@@ -119,12 +118,12 @@ static struct tarn_status *find_schema(struct tarn_op *op, struct tarn_table *ta
 
 /* looked_at_ms: the head is what the folder said then; NOT_LOOKED: nobody asked it. */
 static struct tarn_status *publish(struct tarn_op *op, struct tarn_table *table, int64_t earliest,
-                                   int64_t looked_at_ms, enum schema_look look_schema)
+                                   int64_t looked_at_ms, int64_t schema_from)
 {
     TARN_OWN(view_box_drop) struct view_box *box = tarn_calloc(1, sizeof *box);
     atomic_init(&box->ref_count, 1);
     box->arena = tarn_arena_new();
-    TARN_TRY(find_schema(op, table, look_schema, &box->schema));
+    TARN_TRY(find_schema(op, table, schema_from, &box->schema));
     box->view.schema = box->schema->schema;
     box->view.options = box->schema->options;
     box->view.earliest_id = earliest;
@@ -168,6 +167,12 @@ struct tarn_status *tarn_table__look_schema(struct tarn_op *op, struct tarn_tabl
                              NULL));
     table->schema_looked_ms = tarn_clock_mono_ms();
     return next ? publish(op, table, earliest_id(table), NOT_LOOKED, SCHEMA_NEXT) : TARN_OK;
+}
+
+struct tarn_status *tarn_table__look_schema_from(struct tarn_op *op, struct tarn_table *table,
+                                                 int64_t id)
+{
+    return publish(op, table, earliest_id(table), NOT_LOOKED, id);
 }
 
 const struct tarn_table_view *tarn_table__view_ref(struct tarn_table *table)

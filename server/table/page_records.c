@@ -49,7 +49,7 @@ void tarn_page_record_encode(const struct tarn_page_record *record, struct tarn_
     uint8_t *to = tarn_put_number(out->data + out->size, COUNT, record->count);
     to = tarn_put_some_number(to, TOTAL_BUCKETS, record->total_buckets);
     if (bounds != NULL) {
-        to = tarn_put_number(to, SCHEMA, bounds->schema_id);
+        to = tarn_put_number(to, SCHEMA, bounds->schema_stamp);
         to = tarn_put_some_number(to, HAS_VALUES, bounds->has_values);
     }
     out->size = (size_t)(to - out->data);
@@ -104,7 +104,7 @@ static bool take_bounds(struct tarn_slice bytes, size_t count, struct tarn_page_
     out->of_bytes = tarn_arena_calloc(out->arena, count + 1, sizeof *out->of_bytes);
     while (tarn_take_field(&at, end, &f)) {
         if (f.number == SCHEMA)
-            out->schema_id = (int64_t)f.value;
+            out->schema_stamp = (int64_t)f.value;
         else if (f.number == HAS_VALUES)
             out->has_values = f.value != 0;
         else if (f.number == COLUMN && f.form == TARN_FORM_BYTES) {

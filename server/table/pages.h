@@ -46,8 +46,8 @@ static inline uint64_t tarn_page_hash(const struct tarn_page_content *c, size_t 
 
 struct tarn_page_bounds { /* of all files of a page; immutable, counted */
     atomic_int ref_count;
-    int64_t schema_id; /* whose columns these are */
-    bool has_values;   /* value statistics too, not only keys */
+    int64_t schema_stamp; /* whose columns these are: tarn_plan__schema_stamp */
+    bool has_values;      /* value statistics too, not only keys */
     struct tarn_arena *arena;
     size_t count; /* of columns */
     struct tarn_bounds *bounds;

@@ -104,6 +104,11 @@ bool tarn_plan__bucket_passes(struct tarn_planner *p, int32_t bucket, int32_t to
 /* Leaves out what sections, and file indexes, rule out. */
 TARN_MUST struct tarn_status *tarn_plan__prune_bucket(struct tarn_planner *p,
                                                       struct tarn_bucket_work *work);
+/* Which schema this is, also where one was removed and another has its id. */
+static inline int64_t tarn_plan__schema_stamp(const struct tarn_schema *schema)
+{
+    return (int64_t)((uint64_t)schema->time_ms << 20 ^ (uint64_t)schema->id);
+}
 
 /* --- prune_bounds.c --- */
 /* The schema of this id, read once a plan. */

@@ -243,7 +243,7 @@ struct tarn_page_bounds *tarn_plan__page_bounds_new(struct tarn_planner *p, bool
 {
     const struct tarn_schema *schema = p->plan.schema;
     struct tarn_page_bounds *b = tarn_page_bounds_new();
-    b->schema_id = schema->id;
+    b->schema_stamp = tarn_plan__schema_stamp(schema);
     b->has_values = has_values;
     b->count = schema->field_count;
     b->bounds = tarn_arena_calloc(b->arena, b->count + 1, sizeof *b->bounds);
@@ -320,7 +320,8 @@ struct tarn_status *tarn_plan__page_bounds_add(struct tarn_planner *p,
 bool tarn_plan__page_wanted(void *arg, const struct tarn_page_bounds *bounds)
 {
     struct tarn_planner *p = arg;
-    if (!p->has_where || bounds == NULL || bounds->schema_id != p->plan.schema->id ||
+    if (!p->has_where || bounds == NULL ||
+        bounds->schema_stamp != tarn_plan__schema_stamp(p->plan.schema) ||
         bounds->count != p->plan.schema->field_count)
         return true;
     const struct tarn_predicate *where = bounds->has_values ? &p->plan.where : &p->key_where;

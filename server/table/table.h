@@ -110,6 +110,11 @@ TARN_MUST struct tarn_status *tarn_table_created(struct tarn_op *op, struct tarn
 TARN_MUST struct tarn_status *tarn_table_put_schema(struct tarn_op *op, struct tarn_table *table,
                                                     const struct tarn_schema *next,
                                                     bool had_snapshot);
+/* Schemas above `to` are removed, the newest first; *from: what was the newest. INVALID_ARGUMENT: there is no schema `to`; SCHEMA_IN_USE: a
+ * snapshot, tag, changelog or file is of a later one. Cut off, the same call goes on. */
+TARN_MUST struct tarn_status *tarn_table_roll_back_schema(struct tarn_op *op,
+                                                          struct tarn_table *table, int64_t to,
+                                                          int64_t *from);
 
 /* --- versions --- */
 struct tarn_version { /* TARN_VERSION_LATEST; at most one member says something */

@@ -11,13 +11,13 @@ LAB = os.environ.get("LAB") or os.path.join(os.environ.get("TARN_CACHE", os.path
 
 
 class Peer:
-    def __init__(self, lab, warehouse, command):
+    def __init__(self, lab, warehouse, command, **env):
         self.lab, self.warehouse, self.count = lab, warehouse, 0
         if "://" not in warehouse:
             os.makedirs(warehouse, exist_ok=True)
         self.log = open(lab.path(type(self).__name__ + ".log"), "ab")
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log,
-                                        env={**os.environ, "LAB": LAB, "PYTHONDONTWRITEBYTECODE": "1"})
+                                        env={**os.environ, "LAB": LAB, "PYTHONDONTWRITEBYTECODE": "1", **env})
         lab.peers.append(self)
 
     def ask(self, *words):
@@ -76,6 +76,12 @@ class Java(Peer):
     def __init__(self, lab, warehouse, *options):
         """options: of the catalog, "k=v"."""
         super().__init__(lab, warehouse, ["bash", os.path.join(ROOT, "test/interop/java/run.sh"), warehouse, *options])
+
+
+class RestGaps(Peer):
+    def __init__(self, lab, warehouse, *options):
+        super().__init__(lab, warehouse, ["bash", os.path.join(ROOT, "test/interop/java/run.sh"), warehouse, *options],
+                         PROGRAM="RestGaps")
 
 
 class Python(Peer):

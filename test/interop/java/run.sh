@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
-# run.sh WAREHOUSE [k=v]...: TarnInterop over WAREHOUSE, a folder or URI; commands on standard input, see the head of TarnInterop.java.
+# [PROGRAM=NAME] run.sh WAREHOUSE [k=v]...: TarnInterop, or another of these, over WAREHOUSE, a folder or URI; commands on standard input, see the head of its file.
 # Compiled once for each text and class path into $LAB/classes. Not a test of its own.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 . "${TARN_SHARED:-$here/../../../../shared}/interop/env.sh"
 have "$(paimon_jar)" java
 HERE=$here/..   # compile_java looks for $HERE/java/NAME.java
-classes=$(compile_java TarnInterop "$(java_cp)")
+program=${PROGRAM:-TarnInterop}
+classes=$(compile_java "$program" "$(java_cp)")
 [ $# -gt 0 ] || exit 0   # only compiled
 run_tmp
 exec env TZ=UTC "$JAVA" -Xmx1g -XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Dfile.encoding=UTF-8 -Djava.io.tmpdir="$TMP_JAVA" \
-  -Dorg.slf4j.simpleLogger.defaultLogLevel=error -cp "$classes:$(java_cp)" TarnInterop "$@"
+  -Dorg.slf4j.simpleLogger.defaultLogLevel=error -cp "$classes:$(java_cp)" "$program" "$@"

@@ -61,6 +61,22 @@ TARN_TEST(access, workers_of_other_hosts_join_by_the_token_of_their_name)
     tarn_access_close(access);
 }
 
+TARN_TEST(access, principals_are_those_of_the_file_each_once)
+{
+    struct tarn_access *access;
+    const struct tarn_slice *list;
+    size_t count;
+    expect_ok(open_with(t, "token",
+                        "tarn-worker:of-all-workers\nzoe:secret-of-zoe\nada:secret-of-ada\n"
+                        "ada:another-of-ada\n",
+                        &access));
+    tarn_access_principals(access, t->op, &list, &count);
+    expect_int((int64_t)count, 2);
+    expect_slice(list[0], "ada");
+    expect_slice(list[1], "zoe");
+    tarn_access_close(access);
+}
+
 TARN_TEST(access, refuses_files_and_modes_that_are_no_good)
 {
     struct tarn_access *access;

@@ -109,14 +109,14 @@ TARN_TEST(pages, a_record_comes_back)
     bounds[1].min.bytes = tarn_slice_str("");
     bounds[1].max.bytes = tarn_slice_str("zz");
     struct tarn_page_bounds all = {
-        .schema_id = 4, .has_values = true, .count = 3, .bounds = bounds, .of_bytes = of_bytes};
+        .schema_stamp = 4, .has_values = true, .count = 3, .bounds = bounds, .of_bytes = of_bytes};
     struct tarn_page_record record = {.count = 512, .total_buckets = 16, .bounds = &all}, back;
     TARN_OWN(tarn_buf_drop) struct tarn_buf bytes = {0};
     tarn_page_record_encode(&record, &bytes);
     expect_true(tarn_page_record_decode(tarn_buf_slice(&bytes), &back));
     expect_int(back.count, 512);
     expect_int(back.total_buckets, 16);
-    expect_int(back.bounds->schema_id, 4);
+    expect_int(back.bounds->schema_stamp, 4);
     expect_true(back.bounds->has_values);
     expect_int(back.bounds->count, 3);
     expect_int(back.bounds->bounds[0].min.integer, -5);
