@@ -108,7 +108,7 @@ struct tarn_table {
     bool slot_filled; /* it is */
     int64_t schema_looked_ms, put_begun_ms, put_took_ms;
     int64_t own_schema_id; /* the newest one that was put here; 0: none */
-    bool put_alone; /* while the last snapshot was put nobody came */
+    bool put_alone;        /* while the last snapshot was put nobody came */
     unsigned publish_count;
     int totals_state; /* totals.c */
     bool doubt_ended; /* no receipt of what is retained is in doubt */
