@@ -27,6 +27,12 @@ enum tarn_group_commit {
 }; /* tarn.group-commit */
 enum tarn_stats_mode { TARN_STATS_NONE, TARN_STATS_COUNTS, TARN_STATS_TRUNCATE, TARN_STATS_FULL };
 
+struct tarn_refusal { /* one thing that isn't implemented, and what it stands in the way of */
+    struct tarn_slice reason; /* "merge-engine = aggregation" */
+    bool write, merge, commit;
+};
+#define TARN_REFUSALS_MAX 16 /* more are not told */
+
 struct tarn_options {
     int32_t bucket; /* > 0 fixed, -1, -2 */
     enum tarn_bucket_function bucket_function;
@@ -81,7 +87,9 @@ struct tarn_options {
     bool snapshot_ordering;           /* sequence numbers are the snapshot's id */
     bool sequence_init_from_snapshot; /* write.sequence-number-init-mode = snapshot */
     /* Absent: everything is implemented. Else e.g. "merge-engine = aggregation". */
-    struct tarn_slice refuse_write, refuse_merge, refuse_commit;
+    struct tarn_slice refuse_write, refuse_merge, refuse_commit; /* the first reason of each kind */
+    struct tarn_refusal refusals[TARN_REFUSALS_MAX];             /* all of them */
+    size_t refusal_count;
 };
 
 /* Errors: SCHEMA_INVALID names the option, its value and what was expected. */

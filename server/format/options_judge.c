@@ -73,9 +73,25 @@ struct tarn_slice tarn_format__trim(struct tarn_slice s)
 
 /* ---- what isn't implemented */
 
-/* The first reason is the one that is told. */
+static void note(struct tarn_options *o, const char *reason, struct tarn_refusal what)
+{
+    size_t at = 0;
+    while (at < o->refusal_count && !tarn_slice_is(o->refusals[at].reason, reason))
+        at++;
+    if (at == TARN_REFUSALS_MAX)
+        return;
+    struct tarn_refusal *r = &o->refusals[at];
+    r->reason = tarn_slice_str(reason);
+    r->write |= what.write;
+    r->merge |= what.merge;
+    r->commit |= what.commit;
+    o->refusal_count = TARN_MAX(o->refusal_count, at + 1);
+}
+
+/* The first reason is the one that calls are refused with. */
 void tarn_format__refuse(struct tarn_options *o, bool merge, const char *reason)
 {
+    note(o, reason, (struct tarn_refusal){.write = true, .merge = merge});
     if (o->refuse_write.data == NULL)
         o->refuse_write = tarn_slice_str(reason);
     if (merge && o->refuse_merge.data == NULL)
@@ -84,6 +100,7 @@ void tarn_format__refuse(struct tarn_options *o, bool merge, const char *reason)
 
 void tarn_format__refuse_commit(struct tarn_options *o, const char *reason)
 {
+    note(o, reason, (struct tarn_refusal){.commit = true});
     if (o->refuse_commit.data == NULL)
         o->refuse_commit = tarn_slice_str(reason);
 }

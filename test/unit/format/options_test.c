@@ -168,6 +168,31 @@ TARN_TEST(options, what_is_not_implemented_is_refused)
     }
 }
 
+TARN_TEST(options, all_that_is_refused_is_told)
+{
+    struct tarn_pair pairs[TARN_REFUSALS_MAX + 4] = {
+        {tarn_slice_str("merge-engine"), tarn_slice_str("aggregation")},
+        {tarn_slice_str("file.format"), tarn_slice_str("orc")},
+        {tarn_slice_str("chain-table.enabled"), tarn_slice_str("true")}};
+    struct tarn_schema schema = table(t, COLUMNS, "", NULL, NULL);
+    schema.options = pairs;
+    schema.option_count = 3;
+    struct tarn_options o = parse(t, &schema);
+    expect_int(o.refusal_count, 3);
+    for (size_t i = 0; i < 3; i++) {
+        expect_true(tarn_slice_starts_with(o.refusals[i].reason, pairs[i].key));
+        expect_true(o.refusals[i].write && o.refusals[i].merge);
+        expect_int(o.refusals[i].commit, i == 2);
+    }
+    for (size_t i = 0; i < TARN_COUNT_OF(pairs); i++)
+        pairs[i] = (struct tarn_pair){
+            tarn_slice_str(tarn_arena_printf(t->arena, "sequence.unheard-of-%zu", i)),
+            tarn_slice_str("1")};
+    schema.option_count = TARN_COUNT_OF(pairs);
+    o = parse(t, &schema);
+    expect_int(o.refusal_count, TARN_REFUSALS_MAX);
+}
+
 TARN_TEST(options, columns_that_are_not_implemented_are_refused)
 {
     static const char *const types[] = {"VARIANT", "BLOB", "VECTOR<FLOAT, 3>", "GEOMETRY",
