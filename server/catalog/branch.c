@@ -67,6 +67,7 @@ static struct tarn_status *open_branch(struct tarn_op *op, struct tarn_catalog *
                                          TARN_SLICE_ARG(branch));
     TARN_TRY(tarn_table_open_branch(op, catalog->env, tarn_table_path(main), tarn_table_uuid(main),
                                     branch, name, out));
+    tarn_table_set_compacted(*out, tarn_table_is_compacted(main));
     tarn_catalog__remember(catalog, database, object, *out);
     return TARN_OK;
 }

@@ -76,89 +76,10 @@ void tarn_catalog__known_branches(struct tarn_op *op, struct tarn_catalog *catal
     pthread_mutex_unlock(&catalog->lock);
 }
 
-static bool uuid_is_taken(struct tarn_catalog *catalog, const char *uuid)
-{
-    pthread_mutex_lock(&catalog->lock);
-    bool taken = tarn_map_find(catalog->by_uuid, tarn_slice_str(uuid)) != NULL;
-    pthread_mutex_unlock(&catalog->lock);
-    return taken;
-}
-
-/* --- a table's identity: <table>/.tarn-table --- */
-
-static const char *identity_key(struct tarn_op *op, const char *path)
-{
-    return tarn_arena_printf(op->arena, "%s/" TARN_TABLE_FILE, path);
-}
-
-static void identity_text(const char *uuid, const char *name, struct tarn_buf *out)
-{
-    TARN_OWN(tarn_json_drop) struct tarn_json *json = tarn_json_object();
-    tarn_json_set_str(json, "uuid", uuid);
-    tarn_json_set_str(json, "name", name);
-    tarn_json_print(json, 2, out);
-}
-
-/* Consumes `why`. */
-static struct tarn_status *identity_damaged(const char *path, struct tarn_status *why)
-{
-    struct tarn_status *s = tarn_status_new(TARN_IDENTITY_DAMAGED, "%s/" TARN_TABLE_FILE ": %s",
-                                            path, tarn_status_message(why));
-    tarn_status_free(why);
-    return s;
-}
-
-/* *found false: the folder has no identity of ours yet. */
-static struct tarn_status *read_identity(struct tarn_op *op, struct tarn_catalog *catalog,
-                                         const char *path, bool *found, char uuid[TARN_UUID_SIZE],
-                                         struct tarn_slice *name)
-{
-    TARN_OWN(tarn_buf_drop) struct tarn_buf text = {0};
-    TARN_OWN(tarn_json_drop) struct tarn_json *json = NULL;
-    struct tarn_status *s =
-        tarn_store_find(catalog->env->store, op, identity_key(op, path), found, &text);
-    if (s != TARN_OK)
-        return tarn_status_wrap(s, "%s/" TARN_TABLE_FILE, path);
-    if (!*found)
-        return TARN_OK;
-    s = tarn_json_parse(tarn_buf_slice(&text), &json);
-    if (s != TARN_OK)
-        return identity_damaged(path, s);
-    struct tarn_slice value = tarn_json_text(tarn_json_find(json, "uuid"));
-    if (!tarn_uuid_valid(value))
-        return identity_damaged(path, tarn_status_new(TARN_JSON_MALFORMED, "no valid uuid"));
-    memcpy(uuid, value.data, TARN_UUID_SIZE - 1);
-    uuid[TARN_UUID_SIZE - 1] = '\0';
-    *name = tarn_arena_copy(op->arena, tarn_json_text(tarn_json_find(json, "name")));
-    return TARN_OK;
-}
-
 static const char *full_name(struct tarn_op *op, struct tarn_slice database, struct tarn_slice name)
 {
     return tarn_arena_printf(op->arena, "%.*s.%.*s", TARN_SLICE_ARG(database),
                              TARN_SLICE_ARG(name));
-}
-
-/* The uuid of the folder: the one it had, or a new one for a table that others made or a copied folder. */
-static struct tarn_status *settle_identity(struct tarn_op *op, struct tarn_catalog *catalog,
-                                           const char *path, const char *name,
-                                           char uuid[TARN_UUID_SIZE])
-{
-    bool found;
-    struct tarn_slice old_name = {0};
-    TARN_TRY(read_identity(op, catalog, path, &found, uuid, &old_name));
-    bool copied = found && uuid_is_taken(catalog, uuid);
-    if (found && !copied && tarn_slice_is(old_name, name))
-        return TARN_OK;
-    if (!found || copied)
-        tarn_uuid_random(uuid);
-    TARN_OWN(tarn_buf_drop) struct tarn_buf text = {0};
-    identity_text(uuid, name, &text);
-    TARN_TRY(
-        tarn_store_put(catalog->env->store, op, identity_key(op, path), tarn_buf_slice(&text)));
-    tarn_log(op, TARN_INFO, found && !copied ? "catalog.table_moved" : "catalog.table_adopted",
-             "table=%s uuid=%s", tarn_log_quote(op, name), uuid);
-    return TARN_OK;
 }
 
 struct tarn_status *tarn_catalog__is_table(struct tarn_op *op, struct tarn_catalog *catalog,
@@ -189,9 +110,11 @@ struct tarn_status *tarn_catalog__adopt(struct tarn_op *op, struct tarn_catalog 
     TARN_TRY(tarn_catalog__is_table(op, catalog, path, &there));
     if (!there)
         return TARN_OK;
-    char uuid[TARN_UUID_SIZE];
-    TARN_TRY(settle_identity(op, catalog, path, full_name(op, database, name), uuid));
-    TARN_TRY(tarn_table_open(op, catalog->env, path, uuid, full_name(op, database, name), out));
+    struct tarn_identity_file identity;
+    const char *full = full_name(op, database, name);
+    TARN_TRY(tarn_catalog__settle_identity(op, catalog, path, full, &identity));
+    TARN_TRY(tarn_table_open(op, catalog->env, path, identity.uuid, full, out));
+    tarn_table_set_compacted(*out, identity.is_compacted);
     tarn_catalog__remember(catalog, database, name, *out);
     return TARN_OK;
 }
@@ -271,15 +194,14 @@ static struct tarn_status *finish_drop(struct tarn_op *op, struct tarn_catalog *
                                        const char *note)
 {
     bool found, same;
-    char uuid[TARN_UUID_SIZE];
-    struct tarn_slice name;
+    struct tarn_identity_file identity;
     TARN_OWN(tarn_buf_drop) struct tarn_buf path = {0};
     TARN_TRY(tarn_store_find(catalog->env->store, op, note, &found, &path));
     if (!found)
         return TARN_OK;
     const char *folder = tarn_arena_str(op->arena, tarn_buf_slice(&path));
-    TARN_TRY(read_identity(op, catalog, folder, &found, uuid, &name));
-    same = found && strcmp(uuid, note + strlen(TRASH "/")) == 0;
+    TARN_TRY(tarn_catalog__read_identity(op, catalog, folder, &found, &identity));
+    same = found && strcmp(identity.uuid, note + strlen(TRASH "/")) == 0;
     return same ? remove_in_place(op, catalog, folder, note)
                 : tarn_store_remove(catalog->env->store, op, note);
 }
@@ -346,6 +268,11 @@ void tarn_catalog_close(struct tarn_catalog *catalog)
     free(catalog);
 }
 
+const struct tarn_table_env *tarn_catalog_env(const struct tarn_catalog *catalog)
+{
+    return catalog->env;
+}
+
 /* --- finding --- */
 
 static struct tarn_status *table_not_found(struct tarn_slice database, struct tarn_slice name)
@@ -358,10 +285,9 @@ static struct tarn_status *table_not_found(struct tarn_slice database, struct ta
 struct tarn_status *tarn_catalog__still_here(struct tarn_op *op, struct tarn_catalog *catalog,
                                              struct tarn_table *table, bool *out)
 {
-    char uuid[TARN_UUID_SIZE];
-    struct tarn_slice name;
-    TARN_TRY(read_identity(op, catalog, tarn_table_path(table), out, uuid, &name));
-    *out = *out && strcmp(uuid, tarn_table_main_uuid(table)) == 0;
+    struct tarn_identity_file identity;
+    TARN_TRY(tarn_catalog__read_identity(op, catalog, tarn_table_path(table), out, &identity));
+    *out = *out && strcmp(identity.uuid, tarn_table_main_uuid(table)) == 0;
     return TARN_OK;
 }
 
@@ -379,10 +305,9 @@ static struct tarn_status *find_known(struct tarn_op *op, struct tarn_catalog *c
     return TARN_OK;
 }
 
-/* Nobody creates, drops or moves meanwhile: `change` is held. */
-static struct tarn_status *find_again(struct tarn_op *op, struct tarn_catalog *catalog,
-                                      struct tarn_slice database, struct tarn_slice name,
-                                      struct tarn_table **out)
+struct tarn_status *tarn_catalog__find_again(struct tarn_op *op, struct tarn_catalog *catalog,
+                                             struct tarn_slice database, struct tarn_slice name,
+                                             struct tarn_table **out)
 {
     TARN_OWN(tarn_table_drop_ref) struct tarn_table *gone = NULL;
     TARN_TRY(find_known(op, catalog, database, name, out, &gone));
@@ -407,7 +332,7 @@ static struct tarn_status *find_or_adopt(struct tarn_op *op, struct tarn_catalog
         return TARN_OK;
     /* Not known, or gone from its place: which of these is told where no rename is half done. */
     tarn_exec_lock(&catalog->change);
-    struct tarn_status *s = find_again(op, catalog, database, name, out);
+    struct tarn_status *s = tarn_catalog__find_again(op, catalog, database, name, out);
     pthread_mutex_unlock(&catalog->change);
     return s;
 }
@@ -510,8 +435,10 @@ struct tarn_status *tarn_catalog_tables(struct tarn_op *op, struct tarn_catalog 
     TARN_TRY(tarn_catalog__check_name("database", database));
     bool found;
     TARN_TRY(tarn_catalog__database_exists(op, catalog, database, &found));
-    if (!found)
+    if (!found) {
+        TARN_TRY(tarn_catalog__forget_vanished(op, catalog, database, NULL, 0));
         return tarn_catalog__no_database(database);
+    }
     const char *folder = tarn_catalog__database_key(op, database);
     struct tarn_object *objects;
     size_t object_count;
@@ -533,7 +460,7 @@ struct tarn_status *tarn_catalog_tables(struct tarn_op *op, struct tarn_catalog 
         *count += is;
     }
     *out = list;
-    return TARN_OK;
+    return tarn_catalog__forget_vanished(op, catalog, database, list, *count);
 }
 
 /* --- creating, moving, dropping --- */
@@ -553,13 +480,11 @@ static struct tarn_status *make_table(struct tarn_op *op, struct tarn_catalog *c
         TARN_TRY(finish_drops(op, catalog));
     char uuid[TARN_UUID_SIZE];
     tarn_uuid_random(uuid);
-    TARN_OWN(tarn_buf_drop) struct tarn_buf identity = {0};
     TARN_OWN(tarn_buf_drop) struct tarn_buf json = {0};
-    identity_text(uuid, full_name(op, database, name), &identity);
     tarn_schema_encode(schema, &json);
     /* The identity first: a table is there once it has a schema, and then it has its identity too. */
     TARN_TRY(
-        tarn_store_put(catalog->env->store, op, identity_key(op, path), tarn_buf_slice(&identity)));
+        tarn_catalog__put_identity(op, catalog, path, uuid, full_name(op, database, name), true));
     bool created;
     TARN_TRY(tarn_store_put_if_absent(catalog->env->store, op,
                                       tarn_arena_printf(op->arena, "%s/schema/schema-0", path),
@@ -618,10 +543,9 @@ static struct tarn_status *move_table(struct tarn_op *op, struct tarn_catalog *c
     pthread_mutex_lock(&catalog->lock); /* the old name alone: the uuid stays known */
     tarn_table_unref(tarn_map_remove(catalog->by_name, tarn_buf_slice(&key)));
     pthread_mutex_unlock(&catalog->lock);
-    TARN_OWN(tarn_buf_drop) struct tarn_buf identity = {0};
-    identity_text(tarn_table_uuid(table), full_name(op, to_database, to_name), &identity);
-    return tarn_store_put(catalog->env->store, op, identity_key(op, to_path),
-                          tarn_buf_slice(&identity));
+    return tarn_catalog__put_identity(op, catalog, to_path, tarn_table_uuid(table),
+                                      full_name(op, to_database, to_name),
+                                      tarn_table_is_compacted(table));
 }
 
 struct tarn_status *tarn_catalog_rename_table(struct tarn_op *op, struct tarn_catalog *catalog,

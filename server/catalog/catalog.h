@@ -2,8 +2,9 @@
  * catalog - databases and tables of a warehouse: the only creator and dropper, and its owner.
  *
  * Truth    folders of the store: <database>.db/<table>/ with schema/schema-N (Paimon's file-system
- *          catalog). A table's uuid and name lie in <table>/.tarn-table; a table that others put there gets
- *          both when it is first seen, at start or when it is named. `state` keeps the names for speed.
+ *          catalog). A table's uuid and name lie in <table>/.tarn-table, and whose its compaction is; a table that others
+ *          put there gets it when it is first seen, at start, when it is listed or named. What others moved keeps its uuid; what they
+ *          took away is forgotten when it is missed in a list, or named. `state` keeps the names for speed.
  * Owner    .tarn/owner holds the epoch, the holder's identity (data directory, host, pid) and a heartbeat; a second daemon on
  *          the warehouse names the holder and stops (WAREHOUSE_HELD), the same data directory takes it back at once.
  * Names    database and table: UTF-8, 1..255 bytes in a path segment, none of / \ $ NUL, control characters, not
@@ -41,6 +42,7 @@ TARN_MUST struct tarn_status *tarn_catalog_open(struct tarn_op *op,
                                                 struct tarn_catalog **out);
 /* Gives the warehouse back. */
 void tarn_catalog_close(struct tarn_catalog *catalog);
+const struct tarn_table_env *tarn_catalog_env(const struct tarn_catalog *catalog);
 int64_t tarn_catalog_epoch(const struct tarn_catalog *catalog);
 /* WAREHOUSE_HELD once another daemon has taken it; asked before anything is deleted. */
 TARN_MUST struct tarn_status *tarn_catalog_check_owner(struct tarn_op *op,
@@ -135,6 +137,38 @@ TARN_MUST struct tarn_status *tarn_catalog_rename_table(struct tarn_op *op,
 TARN_MUST struct tarn_status *tarn_catalog_drop_table(struct tarn_op *op,
                                                       struct tarn_catalog *catalog,
                                                       struct tarn_table *table);
+
+/* --- what others made (adopt.c) --- */
+
+/* Whose compaction it is: the daemon's, or the writers'. Written down in the table's .tarn-table, where it isn't so already. */
+TARN_MUST struct tarn_status *tarn_catalog_set_compaction(struct tarn_op *op,
+                                                          struct tarn_catalog *catalog,
+                                                          struct tarn_table *table,
+                                                          bool is_compacted);
+struct tarn_folder { /* right in a database's folder */
+    struct tarn_slice name;
+    const char *path;    /* below the warehouse's root */
+    bool is_table;       /* it has a schema, and a name that a table can have here */
+    bool has_identity;   /* it has been adopted */
+    bool is_compacted;   /* here */
+    const char *uuid;    /* "": none */
+    const char *damaged; /* why its identity can't be read, or NULL */
+    const char *why_not; /* it is no table, or NULL */
+};
+/* By name; looks, and adopts nothing. DATABASE_NOT_FOUND. */
+TARN_MUST struct tarn_status *tarn_catalog_folders(struct tarn_op *op, struct tarn_catalog *catalog,
+                                                   struct tarn_slice database,
+                                                   struct tarn_folder **out, size_t *count);
+/* One of them, which must be there: TABLE_NOT_FOUND. */
+TARN_MUST struct tarn_status *tarn_catalog_folder(struct tarn_op *op, struct tarn_catalog *catalog,
+                                                  struct tarn_slice database,
+                                                  struct tarn_slice name, struct tarn_folder *out);
+/* Whose folder is that? An URI or path of a database's (*name empty) or table's folder, or one below the warehouse's root; of the root
+ * itself both are empty. In the op's arena. PATH_INVALID says what is wrong with it, and which folders would be right. */
+TARN_MUST struct tarn_status *tarn_catalog_locate(struct tarn_op *op, struct tarn_catalog *catalog,
+                                                  struct tarn_slice path,
+                                                  struct tarn_slice *database,
+                                                  struct tarn_slice *name);
 
 /* All or none; a new schema-N (format/evolve.h has the rules). */
 TARN_MUST struct tarn_status *tarn_catalog_alter_table(struct tarn_op *op,

@@ -173,6 +173,7 @@ struct tarn_status *tarn_database_list(struct tarn_op *op, struct tarn_catalog *
 {
     const struct tarn_slice *names;
     TARN_TRY(tarn_catalog__list_databases(op, catalog, &names, count));
+    TARN_TRY(tarn_catalog__forget_databases(op, catalog, names, *count));
     *out = tarn_arena_calloc(op->arena, *count + 1, sizeof **out);
     for (size_t i = 0; i < *count; i++)
         (*out)[i].name = names[i];

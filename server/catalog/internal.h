@@ -60,6 +60,28 @@ TARN_MUST struct tarn_status *tarn_catalog__database_exists(struct tarn_op *op,
 
 struct tarn_status *tarn_catalog__no_database(struct tarn_slice name); /* DATABASE_NOT_FOUND */
 
+/* --- whose it is (identity.c) --- */
+struct tarn_identity_file {
+    char uuid[TARN_UUID_SIZE];
+    struct tarn_slice name; /* "db.t" */
+    bool is_compacted;      /* here; else by its writers */
+};
+/* *found false: the folder has no identity of ours. IDENTITY_DAMAGED. */
+TARN_MUST struct tarn_status *tarn_catalog__read_identity(struct tarn_op *op,
+                                                          struct tarn_catalog *catalog,
+                                                          const char *path, bool *found,
+                                                          struct tarn_identity_file *out);
+TARN_MUST struct tarn_status *tarn_catalog__put_identity(struct tarn_op *op,
+                                                         struct tarn_catalog *catalog,
+                                                         const char *path, const char *uuid,
+                                                         const char *name, bool is_compacted);
+/* The identity that the folder had, also where others moved it; or a new one, of a table that others made or a copied folder: compacted
+ * by its writers. Holds `change`. */
+TARN_MUST struct tarn_status *tarn_catalog__settle_identity(struct tarn_op *op,
+                                                            struct tarn_catalog *catalog,
+                                                            const char *path, const char *name,
+                                                            struct tarn_identity_file *out);
+
 /* Has the folder a schema? */
 TARN_MUST struct tarn_status *tarn_catalog__is_table(struct tarn_op *op,
                                                      struct tarn_catalog *catalog, const char *path,
@@ -109,6 +131,24 @@ void tarn_catalog__remember(struct tarn_catalog *catalog, struct tarn_slice data
                             struct tarn_table *table); /* takes a ref of its own */
 void tarn_catalog__forget(struct tarn_catalog *catalog, struct tarn_slice database,
                           struct tarn_slice name);
+/* The table of this name as the folder has it now: what is known and gone is forgotten, what others put there adopted. *out NULL: there is
+ * none. Holds `change`. */
+TARN_MUST struct tarn_status *tarn_catalog__find_again(struct tarn_op *op,
+                                                       struct tarn_catalog *catalog,
+                                                       struct tarn_slice database,
+                                                       struct tarn_slice name,
+                                                       struct tarn_table **out);
+/* Tables of the database that are known and not in the list (by name): those that others took away are forgotten (lists.c). */
+TARN_MUST struct tarn_status *tarn_catalog__forget_vanished(struct tarn_op *op,
+                                                            struct tarn_catalog *catalog,
+                                                            struct tarn_slice database,
+                                                            const struct tarn_table_info *list,
+                                                            size_t count);
+/* The same of all tables whose database isn't in the list. */
+TARN_MUST struct tarn_status *tarn_catalog__forget_databases(struct tarn_op *op,
+                                                             struct tarn_catalog *catalog,
+                                                             const struct tarn_slice *names,
+                                                             size_t count);
 /* Names "t$branch_x" of open branches of a table. */
 void tarn_catalog__known_branches(struct tarn_op *op, struct tarn_catalog *catalog,
                                   struct tarn_slice database, struct tarn_slice name,

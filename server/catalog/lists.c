@@ -1,6 +1,6 @@
 #include "catalog/internal.h"
 
-/* Which databases and tables there were: what those who only look are told while the store is away. */
+/* Which databases and tables there were: what those who only look are told while the store is away, and what others have taken away since. */
 
 void tarn_catalog__keep_databases(struct tarn_catalog *catalog, const struct tarn_slice *names,
                                   size_t count)
@@ -43,8 +43,9 @@ static int by_name(const void *a, const void *b)
                               ((const struct tarn_table_info *)b)->name);
 }
 
-static void last_tables(struct tarn_op *op, struct tarn_catalog *catalog,
-                        struct tarn_slice database, struct tarn_table_info **out, size_t *count)
+/* Branches are known beside the tables, and aren't listed. */
+static void known_tables(struct tarn_op *op, struct tarn_catalog *catalog,
+                         struct tarn_slice database, struct tarn_table_info **out, size_t *count)
 {
     size_t cursor = 0;
     struct tarn_slice key;
@@ -60,12 +61,13 @@ static void last_tables(struct tarn_op *op, struct tarn_catalog *catalog,
             continue;
         struct tarn_slice name =
             tarn_slice_of(key.data + database.size + 1, key.size - database.size - 1);
+        if (tarn_table_branch(table)[0] != '\0')
+            continue;
         struct tarn_table_info *info = &list[(*count)++];
         *info = (struct tarn_table_info){.database = database,
                                          .name = tarn_arena_copy(op->arena, name)};
         memcpy(info->uuid, tarn_table_uuid(table), TARN_UUID_SIZE);
     }
-    say_age(op, catalog);
     pthread_mutex_unlock(&catalog->lock);
     qsort(list, *count, sizeof *list, by_name);
     *out = list;
@@ -99,7 +101,10 @@ struct tarn_status *tarn_catalog_tables_or_last(struct tarn_op *op, struct tarn_
         op->stale_ms > 0 ? TARN_OK : tarn_catalog_tables(op, catalog, database, out, count);
     if (!is_away(op, &s))
         return s;
-    last_tables(op, catalog, database, out, count);
+    known_tables(op, catalog, database, out, count);
+    pthread_mutex_lock(&catalog->lock);
+    say_age(op, catalog);
+    pthread_mutex_unlock(&catalog->lock);
     return TARN_OK;
 }
 
@@ -120,5 +125,71 @@ struct tarn_status *tarn_catalog_table_or_last(struct tarn_op *op, struct tarn_c
                                TARN_SLICE_ARG(database), TARN_SLICE_ARG(name));
     op->stale_ms = TARN_MAX(op->stale_ms, tarn_table_age_ms(table));
     *out = tarn_move(table);
+    return TARN_OK;
+}
+
+/* --- what others took away --- */
+
+struct tarn_status *tarn_catalog__forget_vanished(struct tarn_op *op, struct tarn_catalog *catalog,
+                                                  struct tarn_slice database,
+                                                  const struct tarn_table_info *list, size_t count)
+{
+    struct tarn_table_info *known;
+    size_t known_count, at = 0;
+    known_tables(op, catalog, database, &known, &known_count);
+    for (size_t i = 0; i < known_count; i++) { /* both are in order */
+        TARN_OWN(tarn_table_drop_ref) struct tarn_table *table = NULL;
+        while (at < count && tarn_slice_compare(list[at].name, known[i].name) < 0)
+            at++;
+        if (at < count && tarn_slice_equal(list[at].name, known[i].name))
+            continue;
+        /* A list may be short: the table's own object tells whether it is gone. */
+        tarn_exec_lock(&catalog->change);
+        struct tarn_status *s =
+            tarn_catalog__find_again(op, catalog, database, known[i].name, &table);
+        pthread_mutex_unlock(&catalog->change);
+        TARN_TRY(s);
+    }
+    return TARN_OK;
+}
+
+static bool is_named(const struct tarn_slice *names, size_t count, struct tarn_slice name)
+{
+    for (size_t i = 0; i < count; i++)
+        if (tarn_slice_equal(names[i], name))
+            return true;
+    return false;
+}
+
+/* Databases of tables that are known, each once, which aren't among the names. */
+static size_t lost_databases(struct tarn_op *op, struct tarn_catalog *catalog,
+                             const struct tarn_slice *names, size_t count, struct tarn_slice **out)
+{
+    size_t cursor = 0, lost_count = 0;
+    struct tarn_slice key, last = tarn_slice_str("");
+    void *table;
+    pthread_mutex_lock(&catalog->lock);
+    struct tarn_slice *lost =
+        tarn_arena_calloc(op->arena, tarn_map_count(catalog->by_name) + 1, sizeof *lost);
+    while (tarn_map_next(catalog->by_name, &cursor, &key, &table)) {
+        struct tarn_slice database =
+            tarn_slice_of(key.data, strnlen((const char *)key.data, key.size));
+        if (tarn_slice_equal(database, last) || is_named(names, count, database) ||
+            is_named(lost, lost_count, database))
+            continue;
+        last = lost[lost_count++] = tarn_arena_copy(op->arena, database);
+    }
+    pthread_mutex_unlock(&catalog->lock);
+    *out = lost;
+    return lost_count;
+}
+
+struct tarn_status *tarn_catalog__forget_databases(struct tarn_op *op, struct tarn_catalog *catalog,
+                                                   const struct tarn_slice *names, size_t count)
+{
+    struct tarn_slice *lost;
+    size_t lost_count = lost_databases(op, catalog, names, count, &lost);
+    for (size_t i = 0; i < lost_count; i++)
+        TARN_TRY(tarn_catalog__forget_vanished(op, catalog, lost[i], NULL, 0));
     return TARN_OK;
 }

@@ -70,6 +70,7 @@ struct tarn_table {
     char main_uuid[TARN_UUID_SIZE]; /* of the table that it is a branch of; else its own */
     char branch[TARN_BRANCH_NAME_SIZE_MAX + 1]; /* "": main */
     _Atomic int64_t created_ms;                 /* 0: not asked yet */
+    atomic_bool is_compacted;                   /* here */
     struct tarn_mailbox *mailbox;
 
     pthread_mutex_t lock;
@@ -124,6 +125,10 @@ struct tarn_table {
  *   TARN_OWN(tarn_table__leave) TARN_UNUSED pthread_rwlock_t *place = tarn_table__enter(table); */
 pthread_rwlock_t *tarn_table__enter(struct tarn_table *table);
 void tarn_table__leave(pthread_rwlock_t **place);
+
+/* Its names alone, to look into the folder of a table (branch empty) or a branch: nothing is known of it, and nothing kept. */
+struct tarn_table *tarn_table__bare(const struct tarn_table_env *env, const char *path,
+                                    struct tarn_slice branch, const char *name);
 
 /* --- names (discover.c) --- */
 /* Keys in the store, in the op's arena: <table>/snapshot/snapshot-7 and the like. A branch has snapshots, schemas, tags, changelogs

@@ -26,6 +26,7 @@ static struct tarn_table *new_table(const struct tarn_table_env *env, const char
     pthread_cond_init(&table->news, &attributes);
     pthread_condattr_destroy(&attributes);
     table->queue_last = &table->queue_first;
+    atomic_init(&table->is_compacted, true);
     table->put_begun_ms = INT64_MIN / 2;
     table->mailbox = tarn_mailbox_new(env->exec, name);
     return table;
@@ -87,6 +88,16 @@ struct tarn_status *tarn_table_forget_branch(const struct tarn_table_env *env,
     branch_uuid(main_uuid, branch, uuid);
     TARN_OWN(tarn_table_drop_ref) struct tarn_table *table = new_table(env, "", uuid, "");
     return tarn_table__index_clear(table, true);
+}
+
+struct tarn_table *tarn_table__bare(const struct tarn_table_env *env, const char *path,
+                                    struct tarn_slice branch, const char *name)
+{
+    char uuid[TARN_UUID_SIZE];
+    tarn_uuid_random(uuid);
+    struct tarn_table *table = new_table(env, path, uuid, name);
+    snprintf(table->branch, sizeof table->branch, "%.*s", TARN_SLICE_ARG(branch));
+    return table;
 }
 
 const char *tarn_table_branch(const struct tarn_table *table)
@@ -155,6 +166,16 @@ const char *tarn_table_uuid(const struct tarn_table *table)
 const char *tarn_table_name(const struct tarn_table *table)
 {
     return table->name;
+}
+
+void tarn_table_set_compacted(struct tarn_table *table, bool is_compacted)
+{
+    atomic_store(&table->is_compacted, is_compacted);
+}
+
+bool tarn_table_is_compacted(const struct tarn_table *table)
+{
+    return atomic_load(&table->is_compacted);
 }
 
 /* --- the end of a table, and its moves --- */

@@ -62,6 +62,9 @@ void tarn_table_drop_ref(struct tarn_table **table);
 const char *tarn_table_path(const struct tarn_table *table);
 const char *tarn_table_uuid(const struct tarn_table *table);
 const char *tarn_table_name(const struct tarn_table *table); /* "db.t", for messages */
+/* Is its compaction the daemon's, or that of its writers? Then only who names the table compacts it here. Said by who keeps tables. */
+void tarn_table_set_compacted(struct tarn_table *table, bool is_compacted);
+bool tarn_table_is_compacted(const struct tarn_table *table); /* until it is said: yes */
 /* The table was dropped or renamed away: every later call fails with TABLE_NOT_FOUND / TABLE_REPLACED.
  * forget: its keys in the state are removed too. */
 TARN_MUST struct tarn_status *tarn_table_retire(struct tarn_op *op, struct tarn_table *table,

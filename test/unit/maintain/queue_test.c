@@ -221,6 +221,43 @@ TARN_TEST(queue, finds_work_by_itself)
     expect_int(task.file_count, 5);
 }
 
+/* Checks go one after the other: when work is found in what was noticed later, the table was looked at. */
+TARN_TEST(queue, leaves_alone_what_its_writers_compact)
+{
+    TARN_OWN(house_fini) struct house h;
+    house_init(&h, t, 60000, true);
+    struct tarn_table *theirs = h.table;
+    struct tarn_schema draft = {.version = 3};
+    struct tarn_slice key = S("id");
+    struct tarn_pair bucket = {S("bucket"), S("1")};
+    expect_ok(
+        tarn_columns_parse(S("id BIGINT NOT NULL"), t->arena, &draft.fields, &draft.field_count));
+    draft.primary_keys = &key;
+    draft.primary_key_count = 1;
+    draft.options = &bucket;
+    draft.option_count = 1;
+    tarn_table_set_compacted(theirs, false);
+    load(&h, 5);
+    tarn_maintain_notice(h.maintain, theirs);
+    for (int i = 0; i < 2; i++) {
+        expect_ok(tarn_catalog_create_table(t->op, h.catalog, S("db"), S(i == 0 ? "u" : "v"),
+                                            &draft, &h.table));
+        load(&h, 5);
+        tarn_maintain_notice(h.maintain, h.table);
+        struct tarn_task task = take(&h, h.worker, 5000);
+        expect_int(task.file_count, 5);
+        tarn_table_drop_ref(&h.table);
+    }
+    h.table = theirs;
+    struct tarn_job_info *jobs;
+    size_t count;
+    expect_ok(tarn_maintain_jobs(t->op, h.maintain, theirs, true, &jobs, &count));
+    expect_int(count, 0);
+    expect_int(order_full(&h), 1); /* who names it compacts it */
+    expect_ok(tarn_maintain_jobs(t->op, h.maintain, theirs, true, &jobs, &count));
+    expect_int(count, 1);
+}
+
 TARN_TEST(queue, fences_off_a_worker_whose_lease_ran_out)
 {
     TARN_OWN(house_fini) struct house h;
