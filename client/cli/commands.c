@@ -171,6 +171,15 @@ const struct tarn_cli_command tarn_cli_commands[] = {
     {"compact", "DATABASE.TABLE", 1, 1, tarn_cli_compact_options, tarn_cli_compact,
      "merge the files of a table",
      "  tarn compact shop.orders --full --partition dt=2026-01-31 --wait"},
+    {"adopt", "[TARGET...]", 0, -1, tarn_cli_adopt_options, tarn_cli_adopt,
+     "take tables that others made in the warehouse, and say what would not work",
+     "A target is a database, DATABASE.TABLE, or a folder of one: an URI, or a path with a slash, from the root or below\n"
+     "the warehouse's; --all: every database. Nothing that others wrote is changed: a table's folder gets the object\n"
+     ".tarn-table (uuid, name, whose its compaction is). Tables that others make are found by themselves, too; this checks\n"
+     "them, and is how the daemon is told to compact them. Exit code 1: something is damaged, or could not be taken.\n\n"
+     "  tarn adopt shop --check\n"
+     "  tarn adopt shop --compaction tarn\n"
+     "  tarn adopt file:///data/warehouse/shop.db/orders --files all"},
     {"jobs", "[JOB]", 0, 1, tarn_cli_jobs_options, tarn_cli_jobs, "the queue of maintenance tasks",
      NULL},
 
@@ -188,6 +197,5 @@ const struct tarn_cli_command tarn_cli_commands[] = {
     NOT_YET("audit"),
     NOT_YET("backup"),
     NOT_YET("restore"),
-    NOT_YET("adopt"),
     {0},
 };

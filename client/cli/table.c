@@ -63,6 +63,8 @@ struct tarn_status *tarn_cli_show_table(struct tarn_cli *cli, const Tarn__V1__Ta
     tarn_cli_record_int(r, "schema_created", "schema made", TARN_CLI_TIME, table->created_ms);
     tarn_cli_record_int(r, "snapshot", "snapshot", TARN_CLI_INT, table->snapshot_id);
     tarn_cli_record_int(r, "records", "records (unmerged)", TARN_CLI_INT, table->record_count);
+    tarn_cli_record_text(r, "compaction", "compaction",
+                         tarn_cli_compaction_word(table->compaction));
     add_keys(r, cli, table);
     const char *refuse = tarn_cli_or_null(table->refuse_write);
     tarn_cli_record_text(r, "only_listed_because", refuse != NULL ? "only listed because" : NULL,

@@ -12,5 +12,7 @@ TARN_MUST struct tarn_status *tarn_cli_show_table(struct tarn_cli *cli,
 /* After a mutation: for people a line ("created table a.b, ..."), for programs the object. */
 TARN_MUST struct tarn_status *tarn_cli_show_made(struct tarn_cli *cli, const char *did,
                                                  const Tarn__V1__Table *table);
+/* adopt.c: "tarn", "writers"; NULL: not said. */
+const char *tarn_cli_compaction_word(Tarn__V1__CompactionOwner owner);
 
 #endif

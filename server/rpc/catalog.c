@@ -122,6 +122,7 @@ static void fill_table(struct tarn_op *op, const struct tarn_table_facts *facts,
     out->refuse_write = tarn_rpc__text(op, facts->refuse_write);
     out->defaults_applied = tarn_rpc__options(op, facts->defaults, facts->default_count);
     out->n_defaults_applied = facts->default_count;
+    out->compaction = tarn_rpc__compaction_owner(facts->is_compacted);
 }
 
 static struct tarn_status *create_table(struct tarn_op *op, struct tarn_service *service,
@@ -243,5 +244,6 @@ const struct tarn_rpc__method tarn_rpc__catalog_methods[] = {
     U(AlterObject, alter_object_request, catalog_object, tarn_rpc__alter_object),
     U(RenameObject, rename_object_request, catalog_object, tarn_rpc__rename_object),
     U(DropObject, drop_object_request, drop_object_response, tarn_rpc__drop_object),
+    TARN_RPC_STREAM(CatalogService, Adopt, tarn_rpc__adopt),
     TARN_RPC_END,
 };

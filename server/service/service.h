@@ -15,6 +15,7 @@
 
 #include "access/access.h"
 #include "maintain/maintain.h"
+#include "table/inspect.h"
 
 #define TARN_PAGE_SIZE 100      /* of lists, where the caller names none */
 #define TARN_PAGE_SIZE_MAX 1000 /* more is cut to this */
@@ -116,6 +117,7 @@ struct tarn_table_facts {
     int64_t snapshot_id;            /* 0: none yet */
     int64_t record_count;
     struct tarn_slice refuse_write;   /* not empty: why Tarn doesn't write it */
+    bool is_compacted;                /* by the daemon; else by its writers */
     const struct tarn_pair *defaults; /* chosen for the creator */
     size_t default_count;
 };
@@ -469,6 +471,46 @@ TARN_MUST struct tarn_status *tarn_service_list_principals(struct tarn_op *op,
                                                            struct tarn_page page,
                                                            const struct tarn_slice **out,
                                                            size_t *count, const char **next_token);
+
+/* --- what others made in the warehouse (adopt.c) --- */
+enum tarn_compaction_owner {
+    TARN_COMPACTION_KEEP, /* as it is: of tables that others made, the writers' */
+    TARN_COMPACTION_TARN,
+    TARN_COMPACTION_WRITERS,
+    TARN_COMPACTION_OWNER_COUNT
+};
+struct tarn_adopt_request {
+    const struct tarn_slice *
+        targets; /* "db", "db.table", or a folder of one: URI, or path with a slash. None: all there is */
+    size_t target_count;
+    bool check_only; /* look, and write nothing at all */
+    enum tarn_inspect_files files;
+    enum tarn_compaction_owner compaction;
+};
+enum tarn_adopt_outcome {
+    TARN_ADOPT_ADOPTED,
+    TARN_ADOPT_KNOWN, /* it had been */
+    TARN_ADOPT_CHECKED,
+    TARN_ADOPT_NO_TABLE, /* failure says why */
+    TARN_ADOPT_FAILED    /* likewise */
+};
+struct tarn_adopt_report { /* of one folder */
+    struct tarn_slice database, name;
+    const char *path; /* below the warehouse's root */
+    const char *uuid; /* "": it has none */
+    enum tarn_adopt_outcome outcome;
+    const char *failure, *advice; /* or NULL */
+    bool is_compacted;            /* by the daemon */
+    struct tarn_inspection found;
+};
+typedef struct tarn_status *(*tarn_adopt_fn)(void *arg, struct tarn_op *op,
+                                             const struct tarn_adopt_report *report);
+/* Tells of each folder when it is done with it; what is wrong with one is its own outcome, and the others go on. Nothing that others wrote
+ * is changed: a folder gets its .tarn-table, or other words in it. PATH_INVALID, DATABASE_NOT_FOUND, TABLE_NOT_FOUND: before anything is
+ * done. */
+TARN_MUST struct tarn_status *tarn_service_adopt(struct tarn_op *op, struct tarn_service *service,
+                                                 const struct tarn_adopt_request *request,
+                                                 tarn_adopt_fn tell, void *arg);
 
 /* --- the daemon --- */
 struct tarn_problem {

@@ -28,6 +28,7 @@ struct tarn_status *tarn_service__facts(struct tarn_op *op, struct tarn_service 
         .snapshot_id = view->has_snapshot ? view->snapshot.id : 0,
         .record_count = view->has_snapshot ? view->snapshot.total_record_count : 0,
         .refuse_write = view->options.refuse_write,
+        .is_compacted = tarn_table_is_compacted(table),
     };
     tarn_catalog_names_of(op, table, &out->database, &out->name);
     out->schema.id = view->schema.id;

@@ -18,6 +18,8 @@ import org.apache.paimon.function.FunctionImpl;
 import org.apache.paimon.io.DataFileMeta;
 import org.apache.paimon.manifest.BucketEntry;
 import org.apache.paimon.manifest.ManifestCommittable;
+import org.apache.paimon.consumer.Consumer;
+import org.apache.paimon.consumer.ConsumerManager;
 import org.apache.paimon.manifest.ManifestEntry;
 import org.apache.paimon.operation.FileStoreCommit;
 import org.apache.paimon.options.ExpireConfig;
@@ -112,6 +114,7 @@ import java.util.Map;
  *   branch  DB.TABLE NAME [TAG]              a branch, from a tag; DB.TABLE$branch_NAME is its table
  *   unbranch DB.TABLE NAME
  *   forward DB.TABLE NAME                    the table's history becomes the branch's
+ *   consumer DB.TABLE ID SNAPSHOT            the reader ID wants this snapshot next
  *   expire  DB.TABLE N                       keeps the last N snapshots
  *   race    DB.TABLE A.jsonl B.jsonl         two writers open at the same time; A commits first
  *   retype  DB.TABLE COLUMN TYPE             alters a column's type (blanks in it as _)
@@ -120,6 +123,9 @@ import java.util.Map;
  *   add     DB.TABLE COLUMN TYPE [first]
  *   move    DB.TABLE DB.NEW                  another name
  *   tables  DB. OUT                          their names, a line each
+ *   databases - OUT                          likewise
+ *   branches DB.TABLE OUT                    likewise
+ *   undb    DB.-                             drops a database with all its tables
  *   view-create DB.VIEW SCHEMA.json, view-show DB.VIEW OUT.json, view-alter DB.VIEW CHANGES.json, view-move DB.VIEW DB.NEW,
  *   view-drop DB.VIEW, views DB. OUT         JSON as REST has it; function-create, -show, -alter, -drop and functions likewise
  *   alter   DB.- CHANGES.jsonl OUT           lines {"table": NAME, "changes": [SchemaChange as REST has it]}, each through the catalog;
@@ -224,6 +230,11 @@ public class TarnInterop {
         if (w[0].startsWith("function")) {
             return carryOutFunction(w);
         }
+        if (w[0].equals("databases")) {
+            List<String> names = catalog.listDatabases();
+            Files.write(Paths.get(w[2]), names);
+            return names.size();
+        }
         if (w[0].equals("tables")) {
             List<String> names = catalog.listTables(w[1].substring(0, w[1].length() - 1));
             Files.write(Paths.get(w[2]), names);
@@ -294,6 +305,18 @@ public class TarnInterop {
                 return 0;
             case "forward":
                 catalog.getTable(id).fastForward(w[2]);
+                return 0;
+            case "branches":
+                List<String> branches = ((FileStoreTable) catalog.getTable(id)).branchManager().branches();
+                Files.write(Paths.get(w[2]), branches);
+                return branches.size();
+            case "consumer":
+                FileStoreTable read = (FileStoreTable) catalog.getTable(id);
+                new ConsumerManager(read.fileIO(), read.location(), read.coreOptions().branch())
+                        .resetConsumer(w[2], new Consumer(Long.parseLong(w[3])));
+                return 0;
+            case "undb":
+                catalog.dropDatabase(id.getDatabaseName(), false, true);
                 return 0;
             case "expire":
                 int keep = Integer.parseInt(w[2]);

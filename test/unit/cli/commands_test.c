@@ -640,6 +640,84 @@ TARN_TEST(cli_compact, names_partitions_and_fails_where_tasks_did)
     expect_binary(got->partition[2]->value, "null");
 }
 
+static void fake_reports(struct fake *fake)
+{
+    Tarn__V1__Finding finding = TARN__V1__FINDING__INIT;
+    Tarn__V1__Finding *findings[] = {&finding};
+    Tarn__V1__AdoptReport r = TARN__V1__ADOPT_REPORT__INIT;
+    finding.kind = TARN__V1__FINDING__KIND__KIND_DAMAGE;
+    finding.where = bytes("a.db/t/snapshot/snapshot-2");
+    finding.what = bytes("it is gone");
+    finding.advice = bytes("find it");
+    r.database = bytes("a");
+    r.name = bytes("t");
+    r.path = bytes("a.db/t");
+    r.outcome = TARN__V1__ADOPT_REPORT__OUTCOME__OUTCOME_ADOPTED;
+    r.compaction = TARN__V1__COMPACTION_OWNER__COMPACTION_OWNER_WRITERS;
+    r.snapshots = 3;
+    r.files = -1;
+    r.damages = 1;
+    r.findings = findings;
+    r.n_findings = 1;
+    fake_answers(fake, "CatalogService/Adopt", &r.base);
+    Tarn__V1__AdoptReport none = TARN__V1__ADOPT_REPORT__INIT;
+    none.database = bytes("a");
+    none.name = bytes("junk");
+    none.path = bytes("a.db/junk");
+    none.outcome = TARN__V1__ADOPT_REPORT__OUTCOME__OUTCOME_NO_TABLE;
+    none.failure = bytes("it has no schema");
+    fake_answers(fake, "CatalogService/Adopt", &none.base);
+}
+
+TARN_TEST(cli_adopt, says_what_was_found_and_fails_where_that_is_damaged)
+{
+    SERVE;
+    fake_reports(&fake);
+    struct run run = fake_run(t, &fake, "adopt", "a", "b.c", "--check", "--files=all",
+                              "--compaction", "writers", "-ojsonl", NULL);
+    expect_int(run.code, 1);
+    expect_contains(run.err, "1 of 2 folders are damaged, 0 could not be taken");
+    expect_contains(run.out, "\"table\":\"t\"");
+    expect_contains(run.out, "\"snapshots\":3");
+    expect_contains(run.out, "\"files\":null");
+    expect_contains(run.out, "{\"kind\":\"damage\",\"where\":\"a.db/t/snapshot/snapshot-2\","
+                             "\"what\":\"it is gone\",\"advice\":\"find it\"}");
+    expect_contains(run.out, "\"outcome\":\"no_table\"");
+    TARN_OWN(drop_message) Tarn__V1__AdoptRequest *got = (void *)fake_request(
+        &fake, "CatalogService/Adopt", 0, &tarn__v1__adopt_request__descriptor);
+    expect_int(got->n_targets, 2);
+    expect_binary(got->targets[1], "b.c");
+    expect_true(got->check_only);
+    expect_int(got->files, TARN__V1__ADOPT_REQUEST__FILES__FILES_ALL);
+    expect_int(got->compaction, TARN__V1__COMPACTION_OWNER__COMPACTION_OWNER_WRITERS);
+    fake.terminal = true;
+    run = fake_run(t, &fake, "adopt", "--all", NULL);
+    expect_contains(run.out, "damage: a.db/t/snapshot/snapshot-2: it is gone; find it\n");
+    expect_contains(run.out, "no table: a.db/junk: it has no schema\n");
+    TARN_OWN(drop_message) Tarn__V1__AdoptRequest *all = (void *)fake_request(
+        &fake, "CatalogService/Adopt", 1, &tarn__v1__adopt_request__descriptor);
+    expect_int(all->n_targets, 0);
+    expect_false(all->check_only);
+    expect_int(all->compaction, 0);
+    expect_int(all->files, 0);
+}
+
+TARN_TEST(cli_adopt, wants_to_be_told_what)
+{
+    SERVE;
+    struct run run = fake_run(t, &fake, "adopt", NULL);
+    expect_int(run.code, 2);
+    expect_contains(run.err, "name a target, or --all");
+    run = fake_run(t, &fake, "adopt", "--all", "a", NULL);
+    expect_int(run.code, 2);
+    run = fake_run(t, &fake, "adopt", "a", "--compaction", "me", NULL);
+    expect_int(run.code, 2);
+    expect_contains(run.err, "it is tarn or writers");
+    run = fake_run(t, &fake, "adopt", "a", "--files", "some", NULL);
+    expect_int(run.code, 2);
+    expect_int(fake_request_count(&fake, "CatalogService/Adopt"), 0);
+}
+
 TARN_TEST(cli_plan, shows_its_summary)
 {
     SERVE;
