@@ -38,6 +38,13 @@ static bool is_warehouse(struct tarn_op *op, struct tarn_slice asked, const char
            (tarn_url_decode(asked, op->arena, &again) && tarn_slice_is(again, name));
 }
 
+/* Clients before 1.2 are those that name no warehouse and bring OkHttp: they know databases, and hardly anything of tables. */
+static bool is_too_old(const struct tarn_http_request *request, struct tarn_slice warehouse)
+{
+    return warehouse.size == 0 && tarn_slice_starts_with(tarn_http_header(request, "user-agent"),
+                                                         tarn_slice_str("okhttp/"));
+}
+
 static struct tarn_status *get_config(void *self, struct tarn_op *op,
                                       const struct tarn_http_request *request,
                                       struct tarn_http_response *response)
@@ -50,6 +57,11 @@ static struct tarn_status *get_config(void *self, struct tarn_op *op,
                                "there is no warehouse %.*s here; the catalog option warehouse is "
                                "to be %s",
                                TARN_SLICE_ARG(asked), name);
+    if (is_too_old(request, asked))
+        return tarn_status_new(TARN_INVALID_ARGUMENT,
+                               "clients of Paimon before 1.2 know too little of the REST catalog; "
+                               "versions 1.2 to 2.1 work, with the catalog option warehouse = %s",
+                               name);
     TARN_OWN(tarn_json_drop) struct tarn_json *json = tarn_json_object();
     struct tarn_json *defaults = tarn_json_object(), *overrides = tarn_json_object();
     tarn_json_set_str(defaults, "prefix", name);

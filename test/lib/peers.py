@@ -73,9 +73,9 @@ class Peer:
 
 
 class Java(Peer):
-    def __init__(self, lab, warehouse, *options):
-        """options: of the catalog, "k=v"."""
-        super().__init__(lab, warehouse, ["bash", os.path.join(ROOT, "test/interop/java/run.sh"), warehouse, *options])
+    def __init__(self, lab, warehouse, *options, environment=None):
+        """options: of the catalog, "k=v"; environment: as ../shared/interop/env.sh has it, to choose a version."""
+        super().__init__(lab, warehouse, ["env", *(f"{k}={v}" for k, v in (environment or {}).items()), "bash", os.path.join(ROOT, "test/interop/java/run.sh"), warehouse, *options])
 
 
 class RestGaps(Peer):

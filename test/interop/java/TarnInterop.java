@@ -606,13 +606,22 @@ public class TarnInterop {
         return lines.size();
     }
 
+    /** Paimon 1.2 has none. */
+    static Object firstRow(DataFileMeta f) throws Exception {
+        try {
+            return DataFileMeta.class.getMethod("firstRowId").invoke(f);
+        } catch (NoSuchMethodException e) {
+            return null;
+        }
+    }
+
     static long entries(FileStoreTable t, Path to, long snapshot) throws Exception {
         List<String> lines = new ArrayList<>();
         RowType partition = t.schema().logicalPartitionType();
         for (ManifestEntry e : t.store().newScan().withSnapshot(snapshot).withKind(ScanMode.DELTA).plan().files()) {
             DataFileMeta f = e.file();
             lines.add("{\"kind\": " + quote(e.kind().name()) + ", \"partition\": " + json(partition, e.partition()) + ", \"bucket\": " + e.bucket()
-                    + ", \"level\": " + f.level() + ", \"rows\": " + f.rowCount() + ", \"first_row\": " + f.firstRowId()
+                    + ", \"level\": " + f.level() + ", \"rows\": " + f.rowCount() + ", \"first_row\": " + firstRow(f)
                     + ", \"low\": " + f.minSequenceNumber() + ", \"high\": " + f.maxSequenceNumber() + "}");
         }
         Files.write(to, lines);

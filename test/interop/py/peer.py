@@ -3,7 +3,7 @@
   create DB.TABLE SCHEMA.json              a schema as Paimon writes it
   write  DB.TABLE ROWS.jsonl               one commit
   prepare DB.TABLE ROWS.jsonl OUT          as write, but not committed: the messages' version, and each serialized, in base64, a line of OUT each
-  dump   DB.TABLE OUT.jsonl ENGINE [k=v]   what the reader returns; ENGINE: python or native; k=v: table options
+  dump   DB.TABLE OUT.jsonl ENGINE [k=v]   what the reader returns; ENGINE: python, native or rust; k=v: table options
   files  DB.TABLE OUT [k=v]...             the names of the files that it would read, a line each
   file   SCHEMA.json ROWS.jsonl OUT        the rows as OUT.parquet or OUT.arrow (IPC stream) or OUT.feather (IPC file)
   move   DB.TABLE DB.NEW                   another name
@@ -15,6 +15,10 @@
   remove DB.TABLE COLUMN
   tables DB. OUT                           their names, a line each
   columns FILE                             names of a Parquet file's columns, and its row count
+  tag DB.TABLE NAME SNAPSHOT, untag DB.TABLE NAME, branch DB.TABLE NAME [TAG], unbranch DB.TABLE NAME, forward DB.TABLE NAME,
+  rollback DB.TABLE SNAPSHOT, tags DB.TABLE OUT
+  rust-write DB.TABLE ROWS.jsonl           as write, by pypaimon-rust alone
+  rust-sql FILE OUT                        a statement of pypaimon-rust's SQL; rows as JSON arrays of texts
 
 Answers: "ok NUMBER" or "error WHAT". peer.py WAREHOUSE SHARED-INTEROP-FOLDER [k=v]...: a folder or URI, options of the catalog
 """
@@ -42,6 +46,7 @@ from pypaimon.function.function_change import FunctionChange  # noqa: E402
 from pypaimon.function.function_definition import FunctionDefinition  # noqa: E402
 from pypaimon.schema.data_types import AtomicType, DataField, PyarrowFieldParser  # noqa: E402
 from pypaimon.schema.schema_change import SchemaChange  # noqa: E402
+from pypaimon.table.instant import Instant  # noqa: E402
 
 T = pa.types
 
@@ -131,6 +136,61 @@ def files(name, out, *sets):
     with open(out, "w", encoding="utf-8") as f:
         f.write("".join(n + "\n" for n in names))
     return len(names)
+
+
+def rust_write(name, path):
+    t = table(name, "rust")
+    b = t.new_batch_write_builder()
+    w, c = b.new_write(), b.new_commit()
+    for batch in rows_as_arrow(PyarrowFieldParser.from_paimon_schema(catalog().get_table(name).fields), path).to_batches():
+        w.write_arrow(batch)
+    c.commit(w.prepare_commit())
+    w.close()
+    c.close()
+    return 0
+
+
+CONTEXTS = []
+
+
+def rust_sql(path, out):
+    from pypaimon_rust.datafusion import SQLContext
+    if not CONTEXTS:
+        CONTEXTS.append(SQLContext())
+        CONTEXTS[0].register_catalog("tarn", dict(kv.split("=", 1) for kv in os.environ["PAIMON_CATALOG_OPTIONS"].splitlines()), "")
+        CONTEXTS[0].set_current_catalog("tarn")
+    with open(path, encoding="utf-8") as f:
+        batches = CONTEXTS[0].sql(f.read())
+    with open(out, "w", encoding="utf-8") as f:
+        for b in batches:
+            for row in zip(*(c.to_pylist() for c in b.columns)):
+                f.write(json.dumps([None if v is None else str(v) for v in row]) + "\n")
+    return sum(b.num_rows for b in batches)
+
+
+def rollback(name, snapshot):
+    catalog().rollback_to(name, Instant.snapshot(int(snapshot)))
+    return 0
+
+
+def tags(name, out):
+    names = catalog().list_tags_paged(name).elements
+    with open(out, "w", encoding="utf-8") as f:
+        f.write("".join(n + "\n" for n in names))
+    return len(names)
+
+
+REFS = {
+    "tag": lambda name, tag, snapshot: catalog().create_tag(name, tag, int(snapshot)) or 0,
+    "untag": lambda name, tag: catalog().delete_tag(name, tag) or 0,
+    "branch": lambda name, branch, *tag: catalog().create_branch(name, branch, *tag) or 0,
+    "unbranch": lambda name, branch: catalog().drop_branch(name, branch) or 0,
+    "forward": lambda name, branch: catalog().fast_forward(name, branch) or 0,
+    "rollback": rollback,
+    "tags": tags,
+    "rust-write": rust_write,
+    "rust-sql": rust_sql,
+}
 
 
 def move(name, new):
@@ -235,7 +295,7 @@ for line in sys.stdin:
     word, *rest = line.split()
     try:
         done = {"create": create, "write": write, "prepare": prepare, "dump": dump, "files": files, "file": file, "columns": columns,
-                "move": move, "drop": drop, "tables": tables, **ALTERS, **FUNCTIONS}[word](*rest)
+                "move": move, "drop": drop, "tables": tables, **ALTERS, **REFS, **FUNCTIONS}[word](*rest)
         print("ok", done, file=answers)
     except Exception as e:  # told to the one who asked
         traceback.print_exc()

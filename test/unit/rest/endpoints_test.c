@@ -40,6 +40,17 @@ TARN_TEST(config, finds_the_warehouse_encoded_once_and_twice)
     rest_expect(rest_ask(&f, "GET", "/v1/other/databases", ""), 400, "/v1/config");
 }
 
+TARN_TEST(config, names_the_versions_to_a_client_that_is_too_old)
+{
+    TARN_OWN(rest_fini) struct rest_fixture f;
+    rest_init(&f, t);
+    f.agent = "okhttp/4.12.0";
+    rest_expect(rest_ask(&f, "GET", "/v1/config", ""), 400, "versions 1.2 to 2.1");
+    rest_expect(rest_ask(&f, "GET", "/v1/config?warehouse=w", ""), 200, "prefix");
+    f.agent = "Apache-HttpClient/5.5.1 (Java/17.0.15)";
+    rest_expect(rest_ask(&f, "GET", "/v1/config", ""), 200, "prefix");
+}
+
 TARN_TEST(databases, live)
 {
     TARN_OWN(rest_fini) struct rest_fixture f;

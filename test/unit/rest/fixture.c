@@ -7,6 +7,7 @@ void rest_init(struct rest_fixture *f, struct tarn_test *t)
     fixture_init(&f->service, t);
     f->rest = tarn_rest_new(&f->service.service);
     f->routes = tarn_http__routes_new();
+    f->agent = NULL;
     size_t count;
     const struct tarn_http_route *routes = tarn_rest_routes(f->rest, &count);
     for (size_t i = 0; i < count; i++)
@@ -37,7 +38,10 @@ const char *rest_ask_in(struct rest_fixture *f, struct tarn_op *op, const char *
 {
     int http = 0;
     struct tarn_http_response response = {.status = 200, .type = "application/json"};
-    struct tarn_http_request request = {.method = method, .body = tarn_slice_str(body)};
+    struct tarn_pair agent = {tarn_slice_str("user-agent"),
+                              tarn_slice_str(f->agent != NULL ? f->agent : "")};
+    struct tarn_http_request request = {
+        .method = method, .body = tarn_slice_str(body), .headers = &agent, .header_count = 1};
     if (strncmp(target, "/v1/", 4) != 0)
         target = tarn_arena_printf(op->arena, "/v1/w%s", target);
     struct tarn_status *s = carry_out(f, op, &request, target, &http, &response);

@@ -10,6 +10,7 @@ struct rest_fixture {
     struct fixture service; /* warehouse "w" with database "db" */
     struct tarn_rest *rest;
     struct tarn_http__routes *routes;
+    const char *agent; /* User-Agent of the calls that follow, or NULL */
 };
 void rest_init(struct rest_fixture *f, struct tarn_test *t);
 void rest_fini(struct rest_fixture *f);
