@@ -6,89 +6,24 @@ out), Paimon's Java library and pypaimon end with each row exactly once. rest_fa
 A proxy stands between the clients and tarnd, and strikes the commits that it is told to.
 """
 import collections
-import http.client
-import http.server
 import json
 import os
-import socket
 import sys
-import threading
-import time
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
 from lab import Lab, check, equal  # noqa: E402
 from peers import Java, Python  # noqa: E402
+from strike import FAULTS, Proxy, serve  # noqa: E402
 
 SCHEMA = {"fields": [{"id": 0, "name": "id", "type": "BIGINT"}, {"id": 1, "name": "v", "type": "STRING"}],
           "partitionKeys": [], "primaryKeys": [], "options": {"bucket": "-1"}, "comment": None}
-ERROR = {"message": "struck", "resourceType": None, "resourceName": None}
-
-# what happens to a commit: is it handed on; what is answered: a status, "lost", "late", or None (what tarnd said)
-FAULTS = {
-    "lost after": (True, "lost"),
-    "lost before": (False, "lost"),
-    "500 after": (True, 500),
-    "500 before": (False, 500),
-    "503 before": (False, 503),
-    "429 before": (False, 429),
-    "late": (True, "late"),
-    "twice": (True, "twice"),
-}
-
-
-class Proxy(http.server.BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    upstream = None
-    faults = collections.deque()  # of the next commits
-    struck = 0
-
-    def ask(self, body):
-        conn = http.client.HTTPConnection(self.upstream, timeout=120)
-        headers = {k: v for k, v in self.headers.items() if k.lower() not in ("host", "connection", "accept-encoding")}
-        conn.request(self.command, self.path, body or None, headers)
-        answer = conn.getresponse()
-        got = answer.status, answer.read()
-        conn.close()
-        return got
-
-    def relay(self):
-        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        fault = Proxy.faults.popleft() if self.path.endswith("/commit") and Proxy.faults else None
-        handed_on, answer = FAULTS[fault] if fault else (True, None)
-        status, text = self.ask(body) if handed_on else (None, b"")
-        Proxy.struck += fault is not None
-        if answer == "lost":
-            self.close_connection = True
-            self.connection.shutdown(socket.SHUT_RDWR)
-            return
-        if answer == "late":
-            time.sleep(2)
-        if answer == "twice":
-            again = self.ask(body)
-            assert again == (status, text), f"{again} after {(status, text)}"
-        if isinstance(answer, int):
-            status, text = answer, json.dumps({**ERROR, "code": answer}).encode()
-        self.send_response(status)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(text)))
-        self.end_headers()
-        self.wfile.write(text)
-
-    do_GET = do_POST = do_DELETE = relay
-
-    def log_message(self, *a):
-        pass
-
 
 lab = Lab("rest-faults")
 tarnd = lab.daemon("d")
 tarnd.start()
-Proxy.upstream = tarnd.http
-proxy = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Proxy)
-proxy.daemon_threads = True
-threading.Thread(target=proxy.serve_forever, daemon=True).start()
-options = ["metastore=rest", f"uri=http://127.0.0.1:{proxy.server_port}", "warehouse=tarn", "token.provider=bear", "token=x"]
+uri, close = serve(tarnd.http)
+options = ["metastore=rest", f"uri={uri}", "warehouse=tarn", "token.provider=bear", "token=x"]
 PEERS = {"java": Java(lab, tarnd.warehouse, *options), "python": Python(lab, tarnd.warehouse, *options)}
 
 
@@ -119,6 +54,6 @@ for word in PEERS:
     for fault in FAULTS:
         for times in (1, 2):
             lab.run(f"{word}: {fault}, {times} in a row", struck, word, fault, times)
-proxy.shutdown()
+close()
 tarnd.stop()
 sys.exit(lab.done())

@@ -22,6 +22,8 @@ HEAD = """<!-- Written by the scripts that it names, run with TARN_RECORD=1: cha
 | engine | what | test | result |
 |---|---|---|---|
 """
+NOT_RUN = "not run as it is now"
+EFFORT = int(os.environ.get("TARN_EFFORT", 1))
 Case = collections.namedtuple("Case", "engine what function arguments short")
 
 
@@ -45,7 +47,9 @@ def recorded():
 def record(script, cases, one, result):
     with open(os.path.join(ROOT, "build/matrix.lock"), "w", encoding="utf-8") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        rows = {key: r for key, r in recorded().items() if key[2] != script or any((c.engine, c.what) == key[:2] for c in cases)}
+        before = recorded()
+        rows = {key: r for key, r in before.items() if key[2] != script}
+        rows.update({(c.engine, c.what, script): before.get((c.engine, c.what, script), NOT_RUN) for c in cases})
         rows[one.engine, one.what, script] = result
         with open(TABLE, "w", encoding="utf-8") as f:
             f.write(HEAD + "".join(f"| {e} | {w} | `test/interop/{s}` | {r} |\n" for (e, w, s), r in sorted(rows.items())))
@@ -66,7 +70,7 @@ def main(path, cases, begin):
         for c in cases:
             print(json.dumps({"engine": c.engine, "what": c.what, "script": script}))
         return 0
-    some = [c for c in cases if c.short or int(os.environ.get("TARN_EFFORT", 1)) > 1]
+    some = [c for c in cases if c.short or EFFORT > 1]
     if not some:
         print("0 passed, 0 failed, 0 skipped")
         return 0

@@ -12,6 +12,7 @@ import java.io.FileOutputStream;
 import java.io.InputStreamReader;
 import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
+import java.util.Arrays;
 import java.util.HashMap;
 import java.util.Map;
 
@@ -113,11 +114,18 @@ public final class FlinkPeer {
             Row row = rows.next();
             StringBuilder text = new StringBuilder("row [" + quoted(row.getKind().shortString()));
             for (int i = 0; i < row.getArity(); i++) {
-                text.append(", ").append(row.getField(i) == null ? "null" : quoted(String.valueOf(row.getField(i))));
+                text.append(", ").append(row.getField(i) == null ? "null" : quoted(text(row.getField(i))));
             }
             out.println(text.append(']'));
         }
         return n;
+    }
+
+    private static String text(Object value) {
+        if (value instanceof byte[]) {
+            return Arrays.toString((byte[]) value);
+        }
+        return value instanceof Object[] ? Arrays.deepToString((Object[]) value) : String.valueOf(value);
     }
 
     private static String quoted(String text) {
