@@ -83,7 +83,7 @@ objects   = $(patsubst %.c,$(B)/obj/%.o,$(wildcard $(addsuffix /*.c,$(1))))
 
 CORE_ROOMS   := server/base server/exec
 DAEMON_ROOMS := $(CORE_ROOMS) server/format server/store server/state server/wire server/table server/access \
-                server/catalog server/maintain server/service server/rpc server/http server/rest
+                server/catalog server/maintain server/hms server/service server/rpc server/http server/rest
 WORKER_ROOMS := $(CORE_ROOMS) server/format server/store server/columnar server/merge server/wire server/flight server/work
 CLIENT_ROOMS := $(CORE_ROOMS) server/wire client/c
 ALL_ROOMS    := $(sort $(DAEMON_ROOMS) $(WORKER_ROOMS) $(CLIENT_ROOMS) client/cli)

@@ -22,6 +22,7 @@
 #include "access/access.h"
 #include "catalog/catalog.h"
 #include "exec/exec.h"
+#include "hms/hms.h"
 #include "http/http.h"
 #include "maintain/maintain.h"
 #include "rest/rest.h"
@@ -64,6 +65,7 @@ struct daemon {
     pthread_rwlock_t hooks_lock;
     _Atomic(struct tarn_maintain *) maintain;
     _Atomic(struct tarn_subscriptions *) subscriptions;
+    _Atomic(struct tarn_hms *) hms; /* NULL: no Hive metastore is mirrored */
     struct tarn_service service;
     struct tarn_rpc *rpc;
     struct tarn_rest *rest;
@@ -204,6 +206,16 @@ static char *worker_program(const struct tarn_conf *conf)
     return tarn_format("%s/tarn-worker", self);
 }
 
+static struct tarn_status *check_hms(const struct tarn_conf *conf)
+{
+    const char *uri = tarn_conf_text(conf, TARN_CONF_hms_uri);
+    if (uri[0] != '\0')
+        TARN_TRY(tarn_hms_check_uri(uri));
+    TARN_TRY(check_range(conf, TARN_CONF_hms_check_interval, 100, 86400000));
+    TARN_TRY(check_range(conf, TARN_CONF_hms_connect_timeout, 1, 600000));
+    return check_range(conf, TARN_CONF_hms_timeout, 1, 3600000);
+}
+
 static struct tarn_status *check_warehouse_uri(const char *uri)
 {
     TARN_OWN(tarn_status_drop)
@@ -264,6 +276,7 @@ static struct tarn_status *check_conf(const struct tarn_conf *conf)
     TARN_TRY(check_tls(conf));
     TARN_TRY(check_warehouse_uri(tarn_conf_text(conf, TARN_CONF_warehouse_uri)));
     TARN_TRY(check_worker_program(conf));
+    TARN_TRY(check_hms(conf));
     TARN_TRY(check_address(conf, TARN_CONF_server_grpc_listen));
     TARN_TRY(check_address(conf, TARN_CONF_server_http_listen));
     TARN_TRY(check_warehouse_name(tarn_conf_text(conf, TARN_CONF_warehouse_name)));
@@ -388,6 +401,19 @@ static void on_committed(void *arg, struct tarn_table *table, int64_t snapshot_i
         tarn_maintain_notice(maintain, table);
     if (subscriptions != NULL)
         tarn_subscriptions_notice(subscriptions, table);
+    struct tarn_hms *hms = atomic_load(&d->hms);
+    if (hms != NULL)
+        tarn_hms_notice(hms, table);
+    pthread_rwlock_unlock(&d->hooks_lock);
+}
+
+static void on_catalog_changed(void *arg)
+{
+    struct daemon *d = arg;
+    pthread_rwlock_rdlock(&d->hooks_lock);
+    struct tarn_hms *hms = atomic_load(&d->hms);
+    if (hms != NULL)
+        tarn_hms_catalog_changed(hms);
     pthread_rwlock_unlock(&d->hooks_lock);
 }
 
@@ -405,6 +431,8 @@ static struct tarn_status *open_catalog(struct daemon *d)
         .commit_retries = (int)tarn_conf_int(d->conf, TARN_CONF_commit_retries),
         .committed = on_committed,
         .committed_arg = d,
+        .catalog_changed = on_catalog_changed,
+        .catalog_changed_arg = d,
     };
     return tarn_catalog_open(&op, &d->env, tarn_conf_text(d->conf, TARN_CONF_warehouse_name),
                              d->data_dir, &d->catalog);
@@ -461,6 +489,23 @@ static void start_subscriptions(struct daemon *d)
     atomic_store(&d->subscriptions, tarn_subscriptions_new(&options));
 }
 
+static void start_hms(struct daemon *d)
+{
+    const char *uri = tarn_conf_text(d->conf, TARN_CONF_hms_uri);
+    struct tarn_hms_options options = {
+        .exec = d->exec,
+        .catalog = d->catalog,
+        .store = d->store,
+        .uri = uri,
+        .user = tarn_conf_text(d->conf, TARN_CONF_hms_user),
+        .check_ms = tarn_conf_int(d->conf, TARN_CONF_hms_check_interval),
+        .connect_timeout_ms = tarn_conf_int(d->conf, TARN_CONF_hms_connect_timeout),
+        .timeout_ms = tarn_conf_int(d->conf, TARN_CONF_hms_timeout),
+    };
+    if (uri[0] != '\0')
+        atomic_store(&d->hms, tarn_hms_new(&options));
+}
+
 static int worker_count(const struct daemon *d)
 {
     int64_t count = tarn_conf_int(d->conf, TARN_CONF_worker_count);
@@ -473,6 +518,7 @@ static void fill_service(struct daemon *d)
     s->catalog = d->catalog;
     s->maintain = atomic_load(&d->maintain);
     s->subscriptions = atomic_load(&d->subscriptions);
+    s->hms = atomic_load(&d->hms);
     s->access = d->access;
     s->exec = d->exec;
     s->store = d->store;
@@ -588,6 +634,7 @@ static struct tarn_status *start(struct daemon *d)
     TARN_TRY(open_catalog(d));
     TARN_TRY(start_maintain(d));
     start_subscriptions(d);
+    start_hms(d);
     fill_service(d);
     TARN_TRY(recover_commits(d));
     TARN_TRY(start_doors(d));
@@ -624,7 +671,9 @@ static void free_hooks(struct daemon *d)
     pthread_rwlock_wrlock(&d->hooks_lock);
     struct tarn_subscriptions *subscriptions = atomic_exchange(&d->subscriptions, NULL);
     struct tarn_maintain *maintain = atomic_exchange(&d->maintain, NULL);
+    struct tarn_hms *hms = atomic_exchange(&d->hms, NULL);
     pthread_rwlock_unlock(&d->hooks_lock);
+    tarn_hms_free(hms);
     tarn_subscriptions_free(subscriptions);
     tarn_maintain_free(maintain);
 }

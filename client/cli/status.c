@@ -14,6 +14,12 @@ static const struct tarn_cli_column worker_columns[] = {
     {"version", "VERSION", TARN_CLI_TEXT},
     {"last_seen", "LAST SEEN", TARN_CLI_TIME},
 };
+static const struct tarn_cli_column mirror_columns[] = {
+    {"kind", "KIND", TARN_CLI_TEXT},       {"uri", "URI", TARN_CLI_TEXT},
+    {"state", "STATE", TARN_CLI_TEXT},     {"databases", "DATABASES", TARN_CLI_INT},
+    {"tables", "TABLES", TARN_CLI_INT},    {"refused", "REFUSED", TARN_CLI_INT},
+    {"in_step", "IN STEP", TARN_CLI_TIME}, {"failure", "FAILURE", TARN_CLI_TEXT},
+};
 static const struct tarn_cli_column problem_columns[] = {
     {"table", "TABLE", TARN_CLI_TEXT},
     {"problem", "PROBLEM", TARN_CLI_TEXT},
@@ -34,6 +40,23 @@ static void add_workers(struct tarn_cli_record *record, const Tarn__V1__GetStatu
         tarn_cli_list_int(list, worker->memory_max_bytes);
         tarn_cli_list_text(list, worker->version);
         tarn_cli_list_int(list, worker->last_seen_ms);
+    }
+}
+
+static void add_mirrors(struct tarn_cli_record *record, const Tarn__V1__GetStatusResponse *answer)
+{
+    struct tarn_cli_list *list = tarn_cli_record_list(record, "mirrors", "mirrors", mirror_columns,
+                                                      TARN_COUNT_OF(mirror_columns));
+    for (size_t i = 0; i < answer->n_mirrors; i++) {
+        const Tarn__V1__MirrorInfo *mirror = answer->mirrors[i];
+        tarn_cli_list_text(list, mirror->kind);
+        tarn_cli_list_text(list, mirror->uri);
+        tarn_cli_list_text(list, mirror->state);
+        tarn_cli_list_int(list, mirror->databases);
+        tarn_cli_list_int(list, mirror->tables);
+        tarn_cli_list_int(list, mirror->refused);
+        tarn_cli_list_int(list, mirror->in_step_ms);
+        tarn_cli_list_text(list, mirror->failure);
     }
 }
 
@@ -73,6 +96,8 @@ struct tarn_status *tarn_cli_status(struct tarn_cli *cli)
     tarn_cli_record_int(r, "worker_restarts", "worker restarts", TARN_CLI_INT,
                         answer->worker_restarts);
     add_workers(r, answer);
+    if (answer->n_mirrors > 0)
+        add_mirrors(r, answer);
     add_problems(r, answer);
     return tarn_cli_record_end(r);
 }

@@ -16,8 +16,7 @@ static struct tarn_status *try_alter(struct tarn_op *op, struct tarn_table *tabl
     return tarn_table_put_schema(op, table, &next, view->has_snapshot);
 }
 
-struct tarn_status *tarn_catalog_alter_table(struct tarn_op *op,
-                                             struct tarn_catalog *catalog TARN_UNUSED,
+struct tarn_status *tarn_catalog_alter_table(struct tarn_op *op, struct tarn_catalog *catalog,
                                              struct tarn_table *table,
                                              const struct tarn_schema_change *changes, size_t count)
 {
@@ -26,7 +25,8 @@ struct tarn_status *tarn_catalog_alter_table(struct tarn_op *op,
         tarn_status_free(s); /* another change came first: apply ours to what it made */
         s = try_alter(op, table, changes, count);
         if (tarn_status_reason(s) != TARN_SCHEMA_CONFLICT)
-            return s;
+            break;
     }
+    tarn_catalog__changed(catalog);
     return s;
 }

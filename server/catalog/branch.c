@@ -197,5 +197,7 @@ struct tarn_status *tarn_catalog_fast_forward(struct tarn_op *op, struct tarn_ca
     TARN_TRY(check_main(table));
     TARN_TRY(tarn_branch_check_name(branch));
     TARN_TRY(tarn_catalog__branch(op, catalog, table, branch, &from));
-    return tarn_table_fast_forward(op, table, from);
+    struct tarn_status *s = tarn_table_fast_forward(op, table, from);
+    tarn_catalog__changed(catalog); /* its schema may be the branch's */
+    return s;
 }

@@ -13,6 +13,12 @@ static void name_key(struct tarn_slice database, struct tarn_slice name, struct 
     tarn_buf_add_slice(key, name);
 }
 
+void tarn_catalog__changed(struct tarn_catalog *catalog)
+{
+    if (catalog->env->catalog_changed != NULL)
+        catalog->env->catalog_changed(catalog->env->catalog_changed_arg);
+}
+
 struct tarn_table *tarn_catalog__known(struct tarn_catalog *catalog, struct tarn_slice database,
                                        struct tarn_slice name)
 {
@@ -38,6 +44,7 @@ void tarn_catalog__remember(struct tarn_catalog *catalog, struct tarn_slice data
     tarn_metric_set(TARN_M_TABLES, NULL, (double)tarn_map_count(catalog->by_name));
     pthread_mutex_unlock(&catalog->lock);
     tarn_table_unref(old);
+    tarn_catalog__changed(catalog);
 }
 
 void tarn_catalog__forget(struct tarn_catalog *catalog, struct tarn_slice database,
@@ -53,6 +60,7 @@ void tarn_catalog__forget(struct tarn_catalog *catalog, struct tarn_slice databa
     tarn_metric_set(TARN_M_TABLES, NULL, (double)tarn_map_count(catalog->by_name));
     pthread_mutex_unlock(&catalog->lock);
     tarn_table_unref(table);
+    tarn_catalog__changed(catalog);
 }
 
 void tarn_catalog__known_branches(struct tarn_op *op, struct tarn_catalog *catalog,

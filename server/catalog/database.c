@@ -145,6 +145,7 @@ struct tarn_status *tarn_database_create(struct tarn_op *op, struct tarn_catalog
     if (s == TARN_OK && created) /* it is known from now on */
         s = tarn_catalog__database_exists(op, catalog, info->name, &found);
     pthread_mutex_unlock(&catalog->change);
+    tarn_catalog__changed(catalog);
     if (s == TARN_OK && !created && !ignore_if_exists)
         s = tarn_status_new(TARN_DATABASE_EXISTS, "database %.*s exists",
                             TARN_SLICE_ARG(info->name));
@@ -222,6 +223,7 @@ struct tarn_status *tarn_database_alter(struct tarn_op *op, struct tarn_catalog 
     struct tarn_status *s =
         tarn_store_put(catalog->env->store, op, file_key(op, name), tarn_buf_slice(&text));
     pthread_mutex_unlock(&catalog->change);
+    tarn_catalog__changed(catalog);
     return s;
 }
 
@@ -267,6 +269,7 @@ struct tarn_status *tarn_database_drop(struct tarn_op *op, struct tarn_catalog *
     if (s == TARN_OK)
         s = tarn_catalog__database_exists(op, catalog, name, &found);
     pthread_mutex_unlock(&catalog->change);
+    tarn_catalog__changed(catalog);
     if (s == TARN_OK && found)
         return tarn_status_new(TARN_DATABASE_NOT_EMPTY,
                                "%.*s.db still holds files that are no table; they are left alone",

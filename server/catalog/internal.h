@@ -36,6 +36,7 @@ struct tarn_catalog {
     int64_t asked_ms; /* monotonic */
 };
 
+void tarn_catalog__changed(struct tarn_catalog *catalog); /* tells env->catalog_changed */
 TARN_MUST struct tarn_status *tarn_catalog__check_name(const char *what, struct tarn_slice name);
 /* Of a folder that is this table's, or its main branch's: is it what it was? */
 TARN_MUST struct tarn_status *tarn_catalog__still_here(struct tarn_op *op,

@@ -98,6 +98,20 @@ static Tarn__V1__WorkerInfo *put_worker(struct tarn_op *op, const struct tarn_wo
     return w;
 }
 
+static Tarn__V1__MirrorInfo *put_mirror(struct tarn_op *op, const struct tarn_hms_info *info)
+{
+    Tarn__V1__MirrorInfo *m = TARN_RPC_NEW(op, Tarn__V1__MirrorInfo, mirror_info);
+    m->kind = tarn_rpc__str("hive");
+    m->uri = tarn_rpc__str(info->uri);
+    m->state = tarn_rpc__str(info->state);
+    m->failure = tarn_rpc__str(info->failure);
+    m->databases = info->database_count;
+    m->tables = info->table_count;
+    m->refused = info->refused_count;
+    m->in_step_ms = info->in_step_ms;
+    return m;
+}
+
 static struct tarn_status *get_status(struct tarn_op *op, struct tarn_service *service,
                                       const void *request TARN_UNUSED, void *response)
 {
@@ -122,6 +136,10 @@ static struct tarn_status *get_status(struct tarn_op *op, struct tarn_service *s
     r->n_workers = s.worker_count;
     for (size_t i = 0; i < s.worker_count; i++)
         r->workers[i] = put_worker(op, &s.workers[i]);
+    r->mirrors = TARN_RPC_ARRAY(op, 1, *r->mirrors);
+    r->n_mirrors = s.hms != NULL;
+    if (s.hms != NULL)
+        r->mirrors[0] = put_mirror(op, s.hms);
     r->problems = TARN_RPC_ARRAY(op, s.problem_count, *r->problems);
     r->n_problems = s.problem_count;
     for (size_t i = 0; i < s.problem_count; i++) {

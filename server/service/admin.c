@@ -74,6 +74,20 @@ static void look_at_state(struct tarn_op *op, struct tarn_service *service,
             "", tarn_arena_printf(op->arena, "the state: %s", tarn_status_message(problem))};
 }
 
+static void look_at_mirror(struct tarn_op *op, struct tarn_service *service,
+                           struct tarn_server_status *out)
+{
+    if (service->hms == NULL)
+        return;
+    out->hms = tarn_arena_alloc(op->arena, sizeof *out->hms);
+    tarn_hms_info(op, service->hms, out->hms);
+    for (size_t i = 0; i < out->hms->problem_count && out->problem_count < PROBLEMS_MAX; i++)
+        out->problems[out->problem_count++] =
+            (struct tarn_problem){out->hms->problems[i].table,
+                                  tarn_arena_printf(op->arena, "not in the Hive metastore: %s",
+                                                    out->hms->problems[i].problem)};
+}
+
 struct tarn_status *tarn_service_status(struct tarn_op *op, struct tarn_service *service,
                                         struct tarn_server_status *out)
 {
@@ -95,6 +109,7 @@ struct tarn_status *tarn_service_status(struct tarn_op *op, struct tarn_service 
     out->problems = tarn_arena_calloc(op->arena, PROBLEMS_MAX, sizeof *out->problems);
     look_at_state(op, service, out);
     TARN_TRY(sum_up_jobs(op, service, out));
+    look_at_mirror(op, service, out);
     return tarn_maintain_workers(op, service->maintain, &out->workers, &out->worker_count);
 }
 

@@ -14,6 +14,7 @@
 #include <stdatomic.h>
 
 #include "access/access.h"
+#include "hms/hms.h"
 #include "maintain/maintain.h"
 #include "table/inspect.h"
 
@@ -38,6 +39,7 @@ struct tarn_service {
     struct tarn_answers *answers;
     struct tarn_intents *intents;             /* NULL: no commits to several tables */
     struct tarn_subscriptions *subscriptions; /* NULL: nobody can subscribe */
+    struct tarn_hms *hms;                     /* NULL: no mirror */
     struct tarn_state *state;                 /* NULL: nothing is said about it */
     const char *warehouse_name;
     int64_t started_ms, lease_ms;
@@ -522,6 +524,7 @@ struct tarn_server_status {
     int64_t resident_bytes, worker_restarts;
     struct tarn_worker_info *workers;
     size_t worker_count;
+    struct tarn_hms_info *hms; /* NULL: no mirror */
     struct tarn_problem *problems;
     size_t problem_count;
 };

@@ -36,6 +36,9 @@ struct tarn_table_env { /* shared by all tables; outlives them */
     /* Called after each commit and adoption, in the table's mailbox; must not wait. May be NULL. */
     void (*committed)(void *arg, struct tarn_table *table, int64_t snapshot_id);
     void *committed_arg;
+    /* Called after a database or table was made, found, changed, moved or dropped, maybe with a lock held; must not wait. May be NULL. */
+    void (*catalog_changed)(void *arg);
+    void *catalog_changed_arg;
 };
 
 /* Opens the table in folder `path`; catches the index up or rebuilds it. */
