@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 #include "access/access.h"
-#include "catalog/catalog.h"
+#include "catalog/entries.h"
 #include "exec/exec.h"
 #include "hms/hms.h"
 #include "http/http.h"
@@ -136,6 +136,25 @@ static struct tarn_status *load_conf(const struct arguments *arguments, struct t
     for (int i = 0; i < arguments->set_count; i++)
         TARN_TRY(tarn_conf_set(conf, arguments->sets[i]));
     return TARN_OK;
+}
+
+static struct tarn_catalog_options catalog_options(const struct tarn_conf *conf)
+{
+    return (struct tarn_catalog_options){
+        .folders_by_uuid =
+            strcmp(tarn_conf_text(conf, TARN_CONF_warehouse_table_folders), "uuid") == 0,
+        .external_paths = tarn_conf_text(conf, TARN_CONF_warehouse_external_paths),
+    };
+}
+
+static struct tarn_status *check_places(const struct tarn_conf *conf)
+{
+    const char *folders = tarn_conf_text(conf, TARN_CONF_warehouse_table_folders);
+    struct tarn_catalog_options options = catalog_options(conf);
+    if (strcmp(folders, "name") != 0 && strcmp(folders, "uuid") != 0)
+        return tarn_status_new(TARN_CONFIG_INVALID,
+                               "warehouse.table_folders = %s; want name or uuid", folders);
+    return tarn_catalog_check_options(&options);
 }
 
 static struct tarn_status *check_range(const struct tarn_conf *conf, enum tarn_conf_key key,
@@ -280,6 +299,7 @@ static struct tarn_status *check_conf(const struct tarn_conf *conf)
     TARN_TRY(check_address(conf, TARN_CONF_server_grpc_listen));
     TARN_TRY(check_address(conf, TARN_CONF_server_http_listen));
     TARN_TRY(check_warehouse_name(tarn_conf_text(conf, TARN_CONF_warehouse_name)));
+    TARN_TRY(check_places(conf));
     TARN_TRY(check_range(conf, TARN_CONF_server_threads, 0, 1024));
     TARN_TRY(check_range(conf, TARN_CONF_server_drain_timeout, 0, 86400000));
     TARN_TRY(check_range(conf, TARN_CONF_worker_count, -1, WORKERS_MAX));
@@ -434,8 +454,9 @@ static struct tarn_status *open_catalog(struct daemon *d)
         .catalog_changed = on_catalog_changed,
         .catalog_changed_arg = d,
     };
-    return tarn_catalog_open(&op, &d->env, tarn_conf_text(d->conf, TARN_CONF_warehouse_name),
-                             d->data_dir, &d->catalog);
+    struct tarn_catalog_options options = catalog_options(d->conf);
+    return tarn_catalog_open_with(&op, &d->env, tarn_conf_text(d->conf, TARN_CONF_warehouse_name),
+                                  d->data_dir, &options, &d->catalog);
 }
 
 /* What was committed while nobody looked may need compaction. */

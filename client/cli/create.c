@@ -54,13 +54,23 @@ static struct tarn_status *infer(struct tarn_cli *cli, const char *path,
 
 /* --- the request --- */
 
-static struct tarn_status *check_source(struct tarn_cli *cli)
+/* Its columns are always the same. */
+static bool is_object_table(const Tarn__V1__CreateTableRequest *request)
+{
+    for (size_t i = 0; i < request->n_options; i++)
+        if (tarn_slice_is(tarn_cli_slice(request->options[i]->key), "type"))
+            return tarn_slice_is(tarn_cli_slice(request->options[i]->value), "object-table");
+    return false;
+}
+
+static struct tarn_status *check_source(struct tarn_cli *cli,
+                                        const Tarn__V1__CreateTableRequest *request)
 {
     static const char *const names[] = {"columns", "like", "schema-file", "from-file"};
     int count = 0;
     for (size_t i = 0; i < TARN_COUNT_OF(names); i++)
         count += tarn_cli_args_has(&cli->args, names[i]);
-    if (count != 1)
+    if (count != 1 && !(count == 0 && is_object_table(request)))
         return tarn_cli_usage(cli,
                               "table create needs %s of --columns, --like, --schema-file, "
                               "--from-file",
@@ -76,13 +86,13 @@ static struct tarn_status *make_request(struct tarn_cli *cli, Tarn__V1__CreateTa
     const char *from_file = tarn_cli_args_text(&cli->args, "from-file");
     Tarn__V1__TableRef *table = NULL;
 
-    TARN_TRY(check_source(cli));
     TARN_TRY(tarn_cli_table_ref(cli, cli->args.words[0], &table));
     TARN_TRY(tarn_cli_option_names(cli, "primary-key", &request->primary_keys,
                                    &request->n_primary_keys));
     TARN_TRY(tarn_cli_option_names(cli, "partition-by", &request->partition_keys,
                                    &request->n_partition_keys));
     TARN_TRY(tarn_cli_option_pairs(cli, "option", &request->options, &request->n_options));
+    TARN_TRY(check_source(cli, request));
     request->database = table->database;
     request->table = table->table;
     request->columns_sql = tarn_cli_bytes_str(tarn_cli_args_text(&cli->args, "columns"));

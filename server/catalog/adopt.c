@@ -9,7 +9,7 @@ static void tell_branches(struct tarn_op *op, struct tarn_catalog *catalog,
 {
     struct tarn_slice database, name, *open;
     size_t count;
-    tarn_catalog_names_of(op, table, &database, &name);
+    tarn_table_names(op, table, &database, &name);
     tarn_catalog__known_branches(op, catalog, database, name, &open, &count);
     for (size_t i = 0; i < count; i++) {
         TARN_OWN(tarn_table_drop_ref)
@@ -59,7 +59,7 @@ static struct tarn_status *look_at(struct tarn_op *op, struct tarn_catalog *cata
         tarn_status_free(s);
         return TARN_OK;
     }
-    TARN_TRY(tarn_catalog__is_table(op, catalog, folder->path, &folder->is_table));
+    TARN_TRY(tarn_catalog__is_table(op, catalog->env->store, folder->path, &folder->is_table));
     if (!folder->is_table) {
         folder->why_not = "it has no schema/schema-N";
         return TARN_OK;

@@ -30,18 +30,6 @@ static struct tarn_slice object_name(struct tarn_op *op, struct tarn_slice name,
                                             TARN_SLICE_ARG(branch)));
 }
 
-void tarn_catalog_names_of(struct tarn_op *op, const struct tarn_table *table,
-                           struct tarn_slice *database, struct tarn_slice *name)
-{
-    const char *path = tarn_arena_str(op->arena, tarn_slice_str(tarn_table_path(table)));
-    const char *slash = strrchr(path, '/'), *branch = tarn_table_branch(table);
-    tarn_assert(slash != NULL && slash - path > (ptrdiff_t)strlen(TARN_DATABASE_SUFFIX));
-    *database = tarn_slice_of(path, (size_t)(slash - path) - strlen(TARN_DATABASE_SUFFIX));
-    *name = tarn_slice_str(slash + 1);
-    if (branch[0] != '\0')
-        *name = object_name(op, *name, tarn_slice_str(branch));
-}
-
 /* It was dropped, moved, or another table has its place. Holds `change`. */
 static struct tarn_status *close_branch(struct tarn_op *op, struct tarn_catalog *catalog,
                                         struct tarn_slice database, struct tarn_slice object,
@@ -65,8 +53,9 @@ static struct tarn_status *open_branch(struct tarn_op *op, struct tarn_catalog *
         return TARN_OK;
     const char *name = tarn_arena_printf(op->arena, "%s" MARK "%.*s", tarn_table_name(main),
                                          TARN_SLICE_ARG(branch));
-    TARN_TRY(tarn_table_open_branch(op, catalog->env, tarn_table_path(main), tarn_table_uuid(main),
-                                    branch, name, out));
+    TARN_TRY(tarn_table_open_branch(op, tarn_table_env(main), tarn_table_path(main),
+                                    tarn_table_uuid(main), branch, name, out));
+    tarn_table_set_names(*out, database, object);
     tarn_table_set_compacted(*out, tarn_table_is_compacted(main));
     tarn_catalog__remember(catalog, database, object, *out);
     return TARN_OK;
@@ -78,7 +67,7 @@ struct tarn_status *tarn_catalog__branch(struct tarn_op *op, struct tarn_catalog
 {
     struct tarn_slice database, name;
     bool has;
-    tarn_catalog_names_of(op, main, &database, &name);
+    tarn_table_names(op, main, &database, &name);
     struct tarn_slice object = object_name(op, name, branch);
     TARN_TRY(tarn_table_has_branch(op, main, branch, &has));
     TARN_OWN(tarn_table_drop_ref)
@@ -105,7 +94,7 @@ struct tarn_status *tarn_catalog__close_branches(struct tarn_op *op, struct tarn
 {
     struct tarn_slice database, name, *branches, *open;
     size_t count, open_count;
-    tarn_catalog_names_of(op, table, &database, &name);
+    tarn_table_names(op, table, &database, &name);
     tarn_catalog__known_branches(op, catalog, database, name, &open, &open_count);
     for (size_t i = 0; i < open_count; i++)
         TARN_TRY(close_branch(op, catalog, database, open[i], forget));
@@ -149,7 +138,7 @@ static struct tarn_status *drop_branch(struct tarn_op *op, struct tarn_catalog *
                                        struct tarn_table *table, struct tarn_slice branch)
 {
     struct tarn_slice database, name;
-    tarn_catalog_names_of(op, table, &database, &name);
+    tarn_table_names(op, table, &database, &name);
     TARN_TRY(close_branch(op, catalog, database, object_name(op, name, branch), true));
     TARN_TRY(tarn_table_remove_branch(op, table, branch));
     return tarn_table_forget_branch(catalog->env, tarn_table_uuid(table), branch);
@@ -172,7 +161,7 @@ static struct tarn_status *rename_branch(struct tarn_op *op, struct tarn_catalog
                                          struct tarn_slice to)
 {
     struct tarn_slice database, name;
-    tarn_catalog_names_of(op, table, &database, &name);
+    tarn_table_names(op, table, &database, &name);
     TARN_TRY(close_branch(op, catalog, database, object_name(op, name, branch), true));
     return tarn_table_rename_branch(op, table, branch, to);
 }

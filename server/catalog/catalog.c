@@ -1,8 +1,6 @@
 #include "catalog/internal.h"
 
-/* The warehouse's tables: finding, adopting, creating, moving and dropping them. */
-
-#define TRASH ".tarn/dropped"
+/* The warehouse's tables: finding and adopting them. */
 
 /* --- the tables known by now --- */
 
@@ -63,6 +61,21 @@ void tarn_catalog__forget(struct tarn_catalog *catalog, struct tarn_slice databa
     tarn_catalog__changed(catalog);
 }
 
+void tarn_catalog__take_new_name(struct tarn_op *op, struct tarn_catalog *catalog,
+                                 struct tarn_table *table, struct tarn_slice to_database,
+                                 struct tarn_slice to_name)
+{
+    struct tarn_slice database, name;
+    tarn_table_names(op, table, &database, &name);
+    tarn_table_set_names(table, to_database, to_name);
+    tarn_catalog__remember(catalog, to_database, to_name, table);
+    TARN_OWN(tarn_buf_drop) struct tarn_buf key = {0};
+    name_key(database, name, &key);
+    pthread_mutex_lock(&catalog->lock); /* the old name alone: the uuid stays known */
+    tarn_table_unref(tarn_map_remove(catalog->by_name, tarn_buf_slice(&key)));
+    pthread_mutex_unlock(&catalog->lock);
+}
+
 void tarn_catalog__known_branches(struct tarn_op *op, struct tarn_catalog *catalog,
                                   struct tarn_slice database, struct tarn_slice name,
                                   struct tarn_slice **out, size_t *count)
@@ -84,19 +97,28 @@ void tarn_catalog__known_branches(struct tarn_op *op, struct tarn_catalog *catal
     pthread_mutex_unlock(&catalog->lock);
 }
 
-static const char *full_name(struct tarn_op *op, struct tarn_slice database, struct tarn_slice name)
+bool tarn_catalog__uuid_is_taken(struct tarn_catalog *catalog, const char *uuid)
+{
+    pthread_mutex_lock(&catalog->lock);
+    bool taken = tarn_map_find(catalog->by_uuid, tarn_slice_str(uuid)) != NULL;
+    pthread_mutex_unlock(&catalog->lock);
+    return taken;
+}
+
+const char *tarn_catalog__full_name(struct tarn_op *op, struct tarn_slice database,
+                                    struct tarn_slice name)
 {
     return tarn_arena_printf(op->arena, "%.*s.%.*s", TARN_SLICE_ARG(database),
                              TARN_SLICE_ARG(name));
 }
 
-struct tarn_status *tarn_catalog__is_table(struct tarn_op *op, struct tarn_catalog *catalog,
+struct tarn_status *tarn_catalog__is_table(struct tarn_op *op, struct tarn_store *store,
                                            const char *path, bool *out)
 {
     struct tarn_object *objects;
     size_t count;
     const char *folder = tarn_arena_printf(op->arena, "%s/schema", path);
-    TARN_TRY(tarn_store_list(catalog->env->store, op, folder, false, &objects, &count));
+    TARN_TRY(tarn_store_list(store, op, folder, false, &objects, &count));
     *out = false;
     for (size_t i = 0; i < count; i++) {
         struct tarn_slice rest = tarn_slice_of(objects[i].key.data + strlen(folder),
@@ -106,25 +128,37 @@ struct tarn_status *tarn_catalog__is_table(struct tarn_op *op, struct tarn_catal
     return TARN_OK;
 }
 
+struct tarn_status *tarn_catalog__adopt_folder(struct tarn_op *op, struct tarn_catalog *catalog,
+                                               struct tarn_slice database, struct tarn_slice name,
+                                               struct tarn_table **out)
+{
+    const char *path = tarn_catalog__table_key(op, database, name);
+    const char *full_name = tarn_catalog__full_name(op, database, name);
+    bool there;
+    TARN_TRY(tarn_catalog__is_table(op, catalog->env->store, path, &there));
+    if (!there)
+        return TARN_OK;
+    struct tarn_identity_file identity;
+    TARN_TRY(tarn_catalog__settle_identity(op, catalog, path, full_name, &identity));
+    TARN_TRY(tarn_table_open(op, catalog->env, path, identity.uuid, full_name, out));
+    tarn_table_set_names(*out, database, name);
+    tarn_table_set_compacted(*out, identity.is_compacted);
+    tarn_catalog__remember(catalog, database, name, *out);
+    return TARN_OK;
+}
+
 struct tarn_status *tarn_catalog__adopt(struct tarn_op *op, struct tarn_catalog *catalog,
                                         struct tarn_slice database, struct tarn_slice name,
                                         struct tarn_table **out)
 {
+    struct tarn_catalog_entry entry;
+    bool found;
     *out = tarn_catalog__known(catalog, database, name);
     if (*out != NULL)
         return TARN_OK;
-    const char *path = tarn_catalog__table_key(op, database, name);
-    bool there;
-    TARN_TRY(tarn_catalog__is_table(op, catalog, path, &there));
-    if (!there)
-        return TARN_OK;
-    struct tarn_identity_file identity;
-    const char *full = full_name(op, database, name);
-    TARN_TRY(tarn_catalog__settle_identity(op, catalog, path, full, &identity));
-    TARN_TRY(tarn_table_open(op, catalog->env, path, identity.uuid, full, out));
-    tarn_table_set_compacted(*out, identity.is_compacted);
-    tarn_catalog__remember(catalog, database, name, *out);
-    return TARN_OK;
+    TARN_TRY(tarn_catalog__live_entry(op, catalog, database, name, &found, &entry));
+    return found ? tarn_catalog__open_entry(op, catalog, &entry, out)
+                 : tarn_catalog__adopt_folder(op, catalog, database, name, out);
 }
 
 /* --- opening --- */
@@ -147,83 +181,37 @@ static struct tarn_status *adopt_all(struct tarn_op *op, struct tarn_catalog *ca
     return TARN_OK;
 }
 
-static struct tarn_status *remove_objects(struct tarn_op *op, struct tarn_catalog *catalog,
-                                          const struct tarn_object *objects, size_t count)
+static struct tarn_status *open_warehouse(struct tarn_op *op, struct tarn_catalog *catalog)
 {
-    const char **keys = tarn_arena_alloc(op->arena, (count + 1) * sizeof *keys);
-    for (size_t i = 0; i < count; i++)
-        keys[i] = tarn_arena_str(op->arena, objects[i].key);
-    return tarn_store_remove_many(catalog->env->store, op, keys, count);
+    TARN_TRY(tarn_catalog__take_warehouse(op, catalog));
+    TARN_TRY(tarn_store_finish_moves(catalog->env->store, op, false));
+    TARN_TRY(tarn_catalog__finish_drops(op, catalog));
+    return adopt_all(op, catalog);
 }
 
-struct tarn_status *tarn_catalog__remove_below(struct tarn_op *op, struct tarn_catalog *catalog,
-                                               const char *folder)
+struct tarn_status *tarn_catalog_open_with(struct tarn_op *op, const struct tarn_table_env *env,
+                                           const char *warehouse_name, const char *data_dir,
+                                           const struct tarn_catalog_options *options,
+                                           struct tarn_catalog **out)
 {
-    struct tarn_object *objects;
-    size_t count;
-    TARN_TRY(tarn_store_list(catalog->env->store, op, folder, true, &objects, &count));
-    TARN_TRY(remove_objects(op, catalog, objects, count));
-    return tarn_store_prune(catalog->env->store, op, folder);
-}
-
-/*
- * On a flat store a table can't leave its place in one step, and copying it away only to remove it would cost as much
- * as the table is large. There a note, TRASH/<uuid> with the folder's path, is put first; then the schemas
- * go, with which it ceases to be a table for everybody, then all else, the identity last. A start finishes
- * what a note names, if the folder's identity is still that one's.
- */
-static int drop_rank(const struct tarn_object *object, size_t path_size)
-{
-    struct tarn_slice rest =
-        tarn_slice_of(object->key.data + path_size, object->key.size - path_size);
-    if (tarn_slice_starts_with(rest, tarn_slice_str("/schema/")))
-        return 0;
-    return tarn_slice_is(rest, "/" TARN_TABLE_FILE) ? 2 : 1;
-}
-
-static struct tarn_status *remove_in_place(struct tarn_op *op, struct tarn_catalog *catalog,
-                                           const char *path, const char *note)
-{
-    struct tarn_object *objects;
-    size_t count;
-    TARN_TRY(tarn_store_list(catalog->env->store, op, path, true, &objects, &count));
-    struct tarn_object *some = tarn_arena_alloc(op->arena, (count + 1) * sizeof *some);
-    for (int rank = 0; rank <= 2; rank++) {
-        size_t n = 0;
-        for (size_t i = 0; i < count; i++)
-            if (drop_rank(&objects[i], strlen(path)) == rank)
-                some[n++] = objects[i];
-        TARN_TRY(remove_objects(op, catalog, some, n));
+    struct tarn_catalog *catalog = tarn_calloc(1, sizeof *catalog);
+    catalog->env = env;
+    catalog->warehouse_name = tarn_strdup(warehouse_name);
+    catalog->data_dir = tarn_strdup(data_dir);
+    catalog->folders_by_uuid = options->folders_by_uuid;
+    pthread_mutex_init(&catalog->change, NULL);
+    pthread_mutex_init(&catalog->lock, NULL);
+    catalog->by_name = tarn_map_new();
+    catalog->by_uuid = tarn_map_new();
+    catalog->entries = tarn_map_new();
+    struct tarn_status *s = tarn_catalog__take_external_paths(op, catalog, options->external_paths);
+    if (s == TARN_OK)
+        s = open_warehouse(op, catalog);
+    if (s != TARN_OK) {
+        tarn_catalog_close(catalog);
+        return s;
     }
-    return tarn_store_remove(catalog->env->store, op, note);
-}
-
-static struct tarn_status *finish_drop(struct tarn_op *op, struct tarn_catalog *catalog,
-                                       const char *note)
-{
-    bool found, same;
-    struct tarn_identity_file identity;
-    TARN_OWN(tarn_buf_drop) struct tarn_buf path = {0};
-    TARN_TRY(tarn_store_find(catalog->env->store, op, note, &found, &path));
-    if (!found)
-        return TARN_OK;
-    const char *folder = tarn_arena_str(op->arena, tarn_buf_slice(&path));
-    TARN_TRY(tarn_catalog__read_identity(op, catalog, folder, &found, &identity));
-    same = found && strcmp(identity.uuid, note + strlen(TRASH "/")) == 0;
-    return same ? remove_in_place(op, catalog, folder, note)
-                : tarn_store_remove(catalog->env->store, op, note);
-}
-
-static struct tarn_status *finish_drops(struct tarn_op *op, struct tarn_catalog *catalog)
-{
-    struct tarn_object *objects;
-    size_t count;
-    if (!tarn_store_is_flat(catalog->env->store)) /* what had left its place */
-        return tarn_catalog__remove_below(op, catalog, TRASH);
-    TARN_TRY(tarn_store_list(catalog->env->store, op, TRASH, false, &objects, &count));
-    for (size_t i = 0; i < count; i++)
-        if (!objects[i].is_folder)
-            TARN_TRY(finish_drop(op, catalog, tarn_arena_str(op->arena, objects[i].key)));
+    *out = catalog;
     return TARN_OK;
 }
 
@@ -231,27 +219,23 @@ struct tarn_status *tarn_catalog_open(struct tarn_op *op, const struct tarn_tabl
                                       const char *warehouse_name, const char *data_dir,
                                       struct tarn_catalog **out)
 {
-    struct tarn_catalog *catalog = tarn_calloc(1, sizeof *catalog);
-    catalog->env = env;
-    catalog->warehouse_name = tarn_strdup(warehouse_name);
-    catalog->data_dir = tarn_strdup(data_dir);
-    pthread_mutex_init(&catalog->change, NULL);
-    pthread_mutex_init(&catalog->lock, NULL);
-    catalog->by_name = tarn_map_new();
-    catalog->by_uuid = tarn_map_new();
-    struct tarn_status *s = tarn_catalog__take_warehouse(op, catalog);
-    if (s == TARN_OK)
-        s = tarn_store_finish_moves(env->store, op, false);
-    if (s == TARN_OK)
-        s = finish_drops(op, catalog);
-    if (s == TARN_OK)
-        s = adopt_all(op, catalog);
-    if (s != TARN_OK) {
-        tarn_catalog_close(catalog);
-        return s;
-    }
-    *out = catalog;
-    return TARN_OK;
+    struct tarn_catalog_options options = {0};
+    return tarn_catalog_open_with(op, env, warehouse_name, data_dir, &options, out);
+}
+
+static void free_maps(struct tarn_catalog *catalog)
+{
+    size_t cursor = 0;
+    struct tarn_slice key;
+    void *value;
+    while (tarn_map_next(catalog->by_name, &cursor, &key, &value))
+        tarn_table_unref(value);
+    cursor = 0;
+    while (tarn_map_next(catalog->entries, &cursor, &key, &value))
+        free(value);
+    tarn_map_free(catalog->by_name);
+    tarn_map_free(catalog->by_uuid);
+    tarn_map_free(catalog->entries);
 }
 
 void tarn_catalog_close(struct tarn_catalog *catalog)
@@ -261,13 +245,12 @@ void tarn_catalog_close(struct tarn_catalog *catalog)
     TARN_OWN(tarn_op_fini) struct tarn_op op;
     tarn_op_init(&op);
     tarn_catalog__give_warehouse_back(&op, catalog);
-    size_t cursor = 0;
-    struct tarn_slice key;
-    void *table;
-    while (tarn_map_next(catalog->by_name, &cursor, &key, &table))
-        tarn_table_unref(table);
-    tarn_map_free(catalog->by_name);
-    tarn_map_free(catalog->by_uuid);
+    free_maps(catalog);
+    for (size_t i = 0; i < catalog->outside_count; i++) {
+        tarn_store_unref(catalog->outside[i].env.store);
+        free(catalog->outside[i].uri);
+    }
+    free(catalog->outside);
     tarn_arena_free(catalog->database_arena);
     pthread_mutex_destroy(&catalog->change);
     pthread_mutex_destroy(&catalog->lock);
@@ -276,12 +259,12 @@ void tarn_catalog_close(struct tarn_catalog *catalog)
     free(catalog);
 }
 
+/* --- finding --- */
+
 const struct tarn_table_env *tarn_catalog_env(const struct tarn_catalog *catalog)
 {
     return catalog->env;
 }
-
-/* --- finding --- */
 
 static struct tarn_status *table_not_found(struct tarn_slice database, struct tarn_slice name)
 {
@@ -289,13 +272,24 @@ static struct tarn_status *table_not_found(struct tarn_slice database, struct ta
                            TARN_SLICE_ARG(database), TARN_SLICE_ARG(name));
 }
 
-/* Others may have removed or replaced a table that is known: its identity file tells. */
+/* Others may have removed or replaced a table that is known: its identity file tells; of an external one, where nothing of ours lies,
+ * its entry. */
 struct tarn_status *tarn_catalog__still_here(struct tarn_op *op, struct tarn_catalog *catalog,
                                              struct tarn_table *table, bool *out)
 {
+    struct tarn_slice database, name, branch;
+    struct tarn_catalog_entry entry;
     struct tarn_identity_file identity;
-    TARN_TRY(tarn_catalog__read_identity(op, catalog, tarn_table_path(table), out, &identity));
-    *out = *out && strcmp(identity.uuid, tarn_table_main_uuid(table)) == 0;
+    const char *uuid = identity.uuid;
+    if (tarn_catalog_is_external(catalog, table)) {
+        tarn_table_names(op, table, &database, &name);
+        tarn_catalog_split_branch(name, &name, &branch);
+        TARN_TRY(tarn_catalog__read_entry(op, catalog, database, name, out, &entry));
+        uuid = entry.uuid;
+    } else {
+        TARN_TRY(tarn_catalog__read_identity(op, catalog, tarn_table_path(table), out, &identity));
+    }
+    *out = *out && strcmp(uuid, tarn_table_main_uuid(table)) == 0;
     return TARN_OK;
 }
 
@@ -313,6 +307,7 @@ static struct tarn_status *find_known(struct tarn_op *op, struct tarn_catalog *c
     return TARN_OK;
 }
 
+/* Nobody creates, drops or moves meanwhile: `change` is held. */
 struct tarn_status *tarn_catalog__find_again(struct tarn_op *op, struct tarn_catalog *catalog,
                                              struct tarn_slice database, struct tarn_slice name,
                                              struct tarn_table **out)
@@ -389,6 +384,10 @@ struct tarn_status *tarn_catalog_table_by_uuid(struct tarn_op *op, struct tarn_c
     if (table != NULL)
         tarn_table_ref(table);
     pthread_mutex_unlock(&catalog->lock);
+    struct tarn_slice database, name;
+    if (table == NULL && tarn_catalog_find_entry_names(op, catalog, uuid, &database, &name))
+        return tarn_status_new(TARN_ENTRY_ONLY, "table %.*s is no table of Paimon's",
+                               TARN_SLICE_ARG(uuid));
     if (table == NULL)
         return tarn_status_new(TARN_TABLE_NOT_FOUND, "there is no table with uuid %.*s",
                                TARN_SLICE_ARG(uuid));
@@ -410,196 +409,4 @@ struct tarn_status *tarn_catalog_check_table(struct tarn_op *op, struct tarn_cat
         return s;
     return tarn_status_new(TARN_TABLE_NOT_FOUND, "table %s (%s) is no longer there",
                            tarn_table_name(table), tarn_table_uuid(table));
-}
-
-/* One folder of a database for the list; a table that can't be opened is listed without a uuid. */
-static struct tarn_status *list_one(struct tarn_op *op, struct tarn_catalog *catalog,
-                                    struct tarn_slice database, struct tarn_slice name,
-                                    struct tarn_table_info *out, bool *is)
-{
-    TARN_OWN(tarn_table_drop_ref) struct tarn_table *table =
-        tarn_catalog__known(catalog, database, name);
-    *is = true;
-    *out = (struct tarn_table_info){.database = database, .name = name};
-    if (table == NULL) {
-        tarn_exec_lock(&catalog->change);
-        struct tarn_status *s = tarn_catalog__adopt(op, catalog, database, name, &table);
-        pthread_mutex_unlock(&catalog->change);
-        if (s == TARN_OK && table == NULL)
-            *is = false;
-        if (s != TARN_OK)
-            s = tarn_status_wrap(s, "table %s", full_name(op, database, name));
-        tarn_log_status(op, TARN_WARN, "catalog.table_unreadable", s);
-    }
-    if (table != NULL)
-        memcpy(out->uuid, tarn_table_uuid(table), TARN_UUID_SIZE);
-    return TARN_OK;
-}
-
-struct tarn_status *tarn_catalog_tables(struct tarn_op *op, struct tarn_catalog *catalog,
-                                        struct tarn_slice database, struct tarn_table_info **out,
-                                        size_t *count)
-{
-    TARN_TRY(tarn_catalog__check_name("database", database));
-    bool found;
-    TARN_TRY(tarn_catalog__database_exists(op, catalog, database, &found));
-    if (!found) {
-        TARN_TRY(tarn_catalog__forget_vanished(op, catalog, database, NULL, 0));
-        return tarn_catalog__no_database(database);
-    }
-    const char *folder = tarn_catalog__database_key(op, database);
-    struct tarn_object *objects;
-    size_t object_count;
-    TARN_TRY(tarn_store_list(catalog->env->store, op, folder, false, &objects, &object_count));
-    struct tarn_table_info *list = tarn_arena_calloc(op->arena, object_count + 1, sizeof *list);
-    size_t prefix = strlen(folder) + 1;
-    database = tarn_arena_copy(op->arena, database);
-    *count = 0;
-    for (size_t i = 0; i < object_count; i++) {
-        if (!objects[i].is_folder)
-            continue;
-        struct tarn_slice name =
-            tarn_slice_of(objects[i].key.data + prefix, objects[i].key.size - prefix);
-        struct tarn_status *s = tarn_catalog__check_name("table", name);
-        bool is = s == TARN_OK;
-        tarn_status_free(s);
-        if (is)
-            TARN_TRY(list_one(op, catalog, database, name, &list[*count], &is));
-        *count += is;
-    }
-    *out = list;
-    return tarn_catalog__forget_vanished(op, catalog, database, list, *count);
-}
-
-/* --- creating, moving, dropping --- */
-
-static struct tarn_status *make_table(struct tarn_op *op, struct tarn_catalog *catalog,
-                                      struct tarn_slice database, struct tarn_slice name,
-                                      const struct tarn_schema *schema, struct tarn_table **out)
-{
-    const char *path = tarn_catalog__table_key(op, database, name);
-    bool there;
-    TARN_TRY(tarn_catalog__is_table(op, catalog, path, &there));
-    if (there)
-        return tarn_status_new(TARN_TABLE_EXISTS, "table %s exists", full_name(op, database, name));
-    TARN_TRY(tarn_catalog__check_no_view(op, catalog, database, name));
-    if (tarn_store_is_flat(
-            catalog->env->store)) /* what a failed drop left there isn't this table's */
-        TARN_TRY(finish_drops(op, catalog));
-    char uuid[TARN_UUID_SIZE];
-    tarn_uuid_random(uuid);
-    TARN_OWN(tarn_buf_drop) struct tarn_buf json = {0};
-    tarn_schema_encode(schema, &json);
-    /* The identity first: a table is there once it has a schema, and then it has its identity too. */
-    TARN_TRY(
-        tarn_catalog__put_identity(op, catalog, path, uuid, full_name(op, database, name), true));
-    bool created;
-    TARN_TRY(tarn_store_put_if_absent(catalog->env->store, op,
-                                      tarn_arena_printf(op->arena, "%s/schema/schema-0", path),
-                                      tarn_buf_slice(&json), &created));
-    if (!created)
-        return tarn_status_new(TARN_TABLE_EXISTS, "another writer made table %s first",
-                               full_name(op, database, name));
-    TARN_TRY(tarn_table_open(op, catalog->env, path, uuid, full_name(op, database, name), out));
-    tarn_table_is_new(*out);
-    tarn_catalog__remember(catalog, database, name, *out);
-    return TARN_OK;
-}
-
-struct tarn_status *tarn_catalog_create_table(struct tarn_op *op, struct tarn_catalog *catalog,
-                                              struct tarn_slice database, struct tarn_slice name,
-                                              const struct tarn_schema *draft,
-                                              struct tarn_table **out)
-{
-    TARN_TRY(tarn_catalog__check_name("database", database));
-    TARN_TRY(tarn_catalog__check_name("table", name));
-    struct tarn_schema schema;
-    struct tarn_options options;
-    TARN_TRY(tarn_schema_create(draft, tarn_clock_wall_ms(), op->arena, &schema));
-    TARN_TRY(tarn_options_parse(&schema, op->arena, &options));
-    bool found;
-    TARN_TRY(tarn_catalog__database_exists(op, catalog, database, &found));
-    if (!found)
-        return tarn_catalog__no_database(database);
-    tarn_exec_lock(&catalog->change);
-    struct tarn_status *s = make_table(op, catalog, database, name, &schema, out);
-    pthread_mutex_unlock(&catalog->change);
-    return s;
-}
-
-static struct tarn_status *move_table(struct tarn_op *op, struct tarn_catalog *catalog,
-                                      struct tarn_table *table, struct tarn_slice to_database,
-                                      struct tarn_slice to_name)
-{
-    struct tarn_slice database, name;
-    tarn_catalog_names_of(op, table, &database, &name);
-    const char *to_path = tarn_catalog__table_key(op, to_database, to_name);
-    bool flat = tarn_store_is_flat(catalog->env->store), there = false;
-    if (flat)
-        TARN_TRY(finish_drops(op, catalog));
-    else /* there the store looks, and goes on with a move that was cut off */
-        TARN_TRY(tarn_catalog__is_table(op, catalog, to_path, &there));
-    if (there)
-        return tarn_status_new(TARN_TABLE_EXISTS, "table %s exists",
-                               full_name(op, to_database, to_name));
-    TARN_TRY(tarn_catalog__check_no_view(op, catalog, to_database, to_name));
-    TARN_TRY(tarn_catalog__close_branches(op, catalog, table, false));
-    TARN_TRY(tarn_table_move(op, table, to_path, full_name(op, to_database, to_name)));
-    tarn_catalog__remember(catalog, to_database, to_name, table);
-    TARN_OWN(tarn_buf_drop) struct tarn_buf key = {0};
-    name_key(database, name, &key);
-    pthread_mutex_lock(&catalog->lock); /* the old name alone: the uuid stays known */
-    tarn_table_unref(tarn_map_remove(catalog->by_name, tarn_buf_slice(&key)));
-    pthread_mutex_unlock(&catalog->lock);
-    return tarn_catalog__put_identity(op, catalog, to_path, tarn_table_uuid(table),
-                                      full_name(op, to_database, to_name),
-                                      tarn_table_is_compacted(table));
-}
-
-struct tarn_status *tarn_catalog_rename_table(struct tarn_op *op, struct tarn_catalog *catalog,
-                                              struct tarn_table *table,
-                                              struct tarn_slice to_database,
-                                              struct tarn_slice to_name)
-{
-    TARN_TRY(tarn_catalog__check_name("database", to_database));
-    TARN_TRY(tarn_catalog__check_name("table", to_name));
-    TARN_TRY(tarn_catalog_check_main(table, "it is renamed as a branch of its table"));
-    bool found;
-    TARN_TRY(tarn_catalog__database_exists(op, catalog, to_database, &found));
-    if (!found)
-        return tarn_catalog__no_database(to_database);
-    tarn_exec_lock(&catalog->change);
-    struct tarn_status *s = move_table(op, catalog, table, to_database, to_name);
-    pthread_mutex_unlock(&catalog->change);
-    return s;
-}
-
-static struct tarn_status *drop(struct tarn_op *op, struct tarn_catalog *catalog,
-                                struct tarn_table *table)
-{
-    struct tarn_slice database, name;
-    tarn_catalog_names_of(op, table, &database, &name);
-    const char *path = tarn_arena_str(op->arena, tarn_slice_str(tarn_table_path(table)));
-    const char *away = tarn_arena_printf(op->arena, TRASH "/%s", tarn_table_uuid(table));
-    TARN_TRY(tarn_catalog__close_branches(op, catalog, table, true));
-    TARN_TRY(tarn_table_retire(op, table, true));
-    tarn_catalog__forget(catalog, database, name);
-    if (tarn_store_is_flat(catalog->env->store)) {
-        TARN_TRY(tarn_store_put(catalog->env->store, op, away, tarn_slice_str(path)));
-        return remove_in_place(op, catalog, path, away);
-    }
-    /* It leaves its place in one step, so that nobody meets half of it; what a crash leaves is removed at start. */
-    TARN_TRY(tarn_store_move_folder(catalog->env->store, op, path, away));
-    return tarn_catalog__remove_below(op, catalog, away);
-}
-
-struct tarn_status *tarn_catalog_drop_table(struct tarn_op *op, struct tarn_catalog *catalog,
-                                            struct tarn_table *table)
-{
-    TARN_TRY(tarn_catalog_check_owner(op, catalog));
-    TARN_TRY(tarn_catalog_check_main(table, "it is dropped as a branch of its table"));
-    tarn_exec_lock(&catalog->change);
-    struct tarn_status *s = drop(op, catalog, table);
-    pthread_mutex_unlock(&catalog->change);
-    return s;
 }

@@ -83,9 +83,6 @@ TARN_MUST struct tarn_status *tarn_catalog_table_by_uuid(struct tarn_op *op,
 /* Divides "t$branch_x" into "t" and "x"; without a branch, or with main, *branch is empty. */
 void tarn_catalog_split_branch(struct tarn_slice object, struct tarn_slice *name,
                                struct tarn_slice *branch);
-/* The two names by which the table is found, of the folder that it lies in; a branch's is "t$branch_x". In the op's arena. */
-void tarn_catalog_names_of(struct tarn_op *op, const struct tarn_table *table,
-                           struct tarn_slice *database, struct tarn_slice *name);
 /* INVALID_ARGUMENT for a branch: "db.t$branch_x is a branch: ELSE_WHAT". */
 TARN_MUST struct tarn_status *tarn_catalog_check_main(const struct tarn_table *table,
                                                       const char *else_what);

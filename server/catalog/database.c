@@ -233,9 +233,15 @@ static struct tarn_status *drop_tables(struct tarn_op *op, struct tarn_catalog *
 {
     for (size_t i = 0; i < count; i++) {
         TARN_OWN(tarn_table_drop_ref) struct tarn_table *table = NULL;
-        TARN_TRY(
-            tarn_catalog_table(op, catalog, name, tables[i].name, tarn_slice_str(NULL), &table));
-        TARN_TRY(tarn_catalog_drop_table(op, catalog, table));
+        struct tarn_status *s =
+            tarn_catalog_table(op, catalog, name, tables[i].name, tarn_slice_str(NULL), &table);
+        if (tarn_status_reason(s) == TARN_ENTRY_ONLY) {
+            tarn_status_free(s);
+            s = tarn_catalog_drop_entry(op, catalog, name, tables[i].name);
+        } else if (s == TARN_OK) {
+            s = tarn_catalog_drop_table(op, catalog, table);
+        }
+        TARN_TRY(s);
         (*dropped)++;
     }
     return TARN_OK;

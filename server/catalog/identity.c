@@ -79,7 +79,7 @@ static struct tarn_status *let_go_moved(struct tarn_op *op, struct tarn_catalog 
     TARN_TRY(tarn_catalog__still_here(op, catalog, table, here));
     if (*here)
         return TARN_OK;
-    tarn_catalog_names_of(op, table, &database, &name);
+    tarn_table_names(op, table, &database, &name);
     TARN_TRY(tarn_catalog__close_branches(op, catalog, table, false));
     tarn_catalog__forget(catalog, database, name);
     return tarn_table_retire(op, table, false);

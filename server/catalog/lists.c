@@ -1,6 +1,129 @@
 #include "catalog/internal.h"
 
-/* Which databases and tables there were: what those who only look are told while the store is away, and what others have taken away since. */
+/* Which tables there are; and which databases and tables there were, as those are told who only look while the store is away, and what others
+ * have taken away since. */
+
+static int by_name(const void *a, const void *b)
+{
+    return tarn_slice_compare(((const struct tarn_table_info *)a)->name,
+                              ((const struct tarn_table_info *)b)->name);
+}
+
+/* A list in the making. */
+struct listing {
+    struct tarn_op *op;
+    struct tarn_catalog *catalog;
+    struct tarn_slice database;
+    struct tarn_table_info *list;
+    size_t count;
+};
+
+static struct tarn_status *adopt_listed(struct listing *l, struct tarn_slice name, bool has_entry,
+                                        struct tarn_table **out)
+{
+    tarn_exec_lock(&l->catalog->change);
+    *out = tarn_catalog__known(l->catalog, l->database, name);
+    struct tarn_status *s =
+        *out != NULL ? TARN_OK
+        : has_entry  ? tarn_catalog__adopt(l->op, l->catalog, l->database, name, out)
+                     : tarn_catalog__adopt_folder(l->op, l->catalog, l->database, name, out);
+    pthread_mutex_unlock(&l->catalog->change);
+    return s;
+}
+
+/* Adds it if it is one; a table that can't be opened is listed without a uuid. */
+static void list_one(struct listing *l, struct tarn_slice name, bool has_entry)
+{
+    struct tarn_table_info *out = &l->list[l->count];
+    *out = (struct tarn_table_info){.database = l->database, .name = name};
+    l->count++;
+    if (has_entry && tarn_catalog__known_entry(l->catalog, l->database, name, out->uuid))
+        return;
+    TARN_OWN(tarn_table_drop_ref)
+    struct tarn_table *table = tarn_catalog__known(l->catalog, l->database, name);
+    struct tarn_status *s = table != NULL ? TARN_OK : adopt_listed(l, name, has_entry, &table);
+    if (table != NULL)
+        memcpy(out->uuid, tarn_table_uuid(table), TARN_UUID_SIZE);
+    else if (s == TARN_OK)
+        l->count--;
+    if (tarn_status_reason(s) == TARN_ENTRY_ONLY) {
+        tarn_catalog__known_entry(l->catalog, l->database, name, out->uuid);
+        tarn_status_drop(&s);
+    }
+    if (s != TARN_OK)
+        s = tarn_status_wrap(s, "table %s", tarn_catalog__full_name(l->op, l->database, name));
+    tarn_log_status(l->op, TARN_WARN, "catalog.table_unreadable", s);
+}
+
+/* Of a folder; one that can't be a table's name is none. */
+static void list_folder(struct listing *l, struct tarn_slice name)
+{
+    struct tarn_status *s = tarn_catalog__check_name("table", name);
+    if (s == TARN_OK)
+        list_one(l, name, false);
+    tarn_status_free(s);
+}
+
+static bool is_among(const struct tarn_slice *names, size_t count, struct tarn_slice name)
+{
+    size_t low = 0, high = count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        int order = tarn_slice_compare(names[middle], name);
+        if (order == 0)
+            return true;
+        if (order < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return false;
+}
+
+/* First those with an entry, which count before a folder of the same name. */
+static struct tarn_status *list_all(struct listing *l)
+{
+    struct tarn_slice *names;
+    struct tarn_object *objects;
+    size_t name_count, object_count;
+    const char *folder = tarn_catalog__database_key(l->op, l->database);
+    TARN_TRY(tarn_catalog__entry_names(l->op, l->catalog, l->database, &names, &name_count));
+    TARN_TRY(
+        tarn_store_list(l->catalog->env->store, l->op, folder, false, &objects, &object_count));
+    l->list = tarn_arena_calloc(l->op->arena, name_count + object_count + 1, sizeof *l->list);
+    for (size_t i = 0; i < name_count; i++)
+        list_one(l, names[i], true);
+    size_t prefix = strlen(folder) + 1;
+    for (size_t i = 0; i < object_count; i++) {
+        struct tarn_slice name =
+            tarn_slice_of(objects[i].key.data + prefix, objects[i].key.size - prefix);
+        if (objects[i].is_folder && !is_among(names, name_count, name))
+            list_folder(l, name);
+    }
+    qsort(l->list, l->count, sizeof *l->list, by_name);
+    return TARN_OK;
+}
+
+struct tarn_status *tarn_catalog_tables(struct tarn_op *op, struct tarn_catalog *catalog,
+                                        struct tarn_slice database, struct tarn_table_info **out,
+                                        size_t *count)
+{
+    TARN_TRY(tarn_catalog__check_name("database", database));
+    bool found;
+    TARN_TRY(tarn_catalog__database_exists(op, catalog, database, &found));
+    if (!found) {
+        TARN_TRY(tarn_catalog__forget_vanished(op, catalog, database, NULL, 0));
+        return tarn_catalog__no_database(database);
+    }
+    struct listing l = {
+        .op = op, .catalog = catalog, .database = tarn_arena_copy(op->arena, database)};
+    TARN_TRY(list_all(&l));
+    *out = l.list;
+    *count = l.count;
+    return tarn_catalog__forget_vanished(op, catalog, database, l.list, l.count);
+}
+
+/* --- what there was --- */
 
 void tarn_catalog__keep_databases(struct tarn_catalog *catalog, const struct tarn_slice *names,
                                   size_t count)
@@ -37,37 +160,41 @@ static void last_databases(struct tarn_op *op, struct tarn_catalog *catalog,
     pthread_mutex_unlock(&catalog->lock);
 }
 
-static int by_name(const void *a, const void *b)
+/* key: of the catalog's maps, "db\0table". */
+static bool last_one(struct tarn_op *op, struct tarn_slice database, struct tarn_slice key,
+                     const char *uuid, struct tarn_table_info *out)
 {
-    return tarn_slice_compare(((const struct tarn_table_info *)a)->name,
-                              ((const struct tarn_table_info *)b)->name);
+    if (key.size <= database.size || key.data[database.size] != 0 ||
+        !tarn_slice_starts_with(key, database))
+        return false;
+    *out = (struct tarn_table_info){
+        .database = database,
+        .name = tarn_arena_copy(
+            op->arena, tarn_slice_of(key.data + database.size + 1, key.size - database.size - 1))};
+    memcpy(out->uuid, uuid, TARN_UUID_SIZE);
+    return true;
 }
 
-/* Branches are known beside the tables, and aren't listed. */
+/* Branches are known beside the tables, and aren't listed. Tables of other kinds only where they are asked for. */
 static void known_tables(struct tarn_op *op, struct tarn_catalog *catalog,
-                         struct tarn_slice database, struct tarn_table_info **out, size_t *count)
+                         struct tarn_slice database, bool of_all_kinds,
+                         struct tarn_table_info **out, size_t *count)
 {
     size_t cursor = 0;
     struct tarn_slice key;
-    void *table;
+    void *value;
     *count = 0;
     database = tarn_arena_copy(op->arena, database);
     pthread_mutex_lock(&catalog->lock);
-    struct tarn_table_info *list =
-        tarn_arena_calloc(op->arena, tarn_map_count(catalog->by_name) + 1, sizeof *list);
-    while (tarn_map_next(catalog->by_name, &cursor, &key, &table)) {
-        if (key.size <= database.size || key.data[database.size] != 0 ||
-            !tarn_slice_starts_with(key, database))
-            continue;
-        struct tarn_slice name =
-            tarn_slice_of(key.data + database.size + 1, key.size - database.size - 1);
-        if (tarn_table_branch(table)[0] != '\0')
-            continue;
-        struct tarn_table_info *info = &list[(*count)++];
-        *info = (struct tarn_table_info){.database = database,
-                                         .name = tarn_arena_copy(op->arena, name)};
-        memcpy(info->uuid, tarn_table_uuid(table), TARN_UUID_SIZE);
-    }
+    struct tarn_table_info *list = tarn_arena_calloc(
+        op->arena, tarn_map_count(catalog->by_name) + tarn_map_count(catalog->entries) + 1,
+        sizeof *list);
+    while (tarn_map_next(catalog->by_name, &cursor, &key, &value))
+        *count += tarn_table_branch(value)[0] == '\0' &&
+                  last_one(op, database, key, tarn_table_uuid(value), &list[*count]);
+    cursor = 0;
+    while (of_all_kinds && tarn_map_next(catalog->entries, &cursor, &key, &value))
+        *count += last_one(op, database, key, value, &list[*count]);
     pthread_mutex_unlock(&catalog->lock);
     qsort(list, *count, sizeof *list, by_name);
     *out = list;
@@ -101,7 +228,7 @@ struct tarn_status *tarn_catalog_tables_or_last(struct tarn_op *op, struct tarn_
         op->stale_ms > 0 ? TARN_OK : tarn_catalog_tables(op, catalog, database, out, count);
     if (!is_away(op, &s))
         return s;
-    known_tables(op, catalog, database, out, count);
+    known_tables(op, catalog, database, true, out, count);
     pthread_mutex_lock(&catalog->lock);
     say_age(op, catalog);
     pthread_mutex_unlock(&catalog->lock);
@@ -136,7 +263,7 @@ struct tarn_status *tarn_catalog__forget_vanished(struct tarn_op *op, struct tar
 {
     struct tarn_table_info *known;
     size_t known_count, at = 0;
-    known_tables(op, catalog, database, &known, &known_count);
+    known_tables(op, catalog, database, false, &known, &known_count);
     for (size_t i = 0; i < known_count; i++) { /* both are in order */
         TARN_OWN(tarn_table_drop_ref) struct tarn_table *table = NULL;
         while (at < count && tarn_slice_compare(list[at].name, known[i].name) < 0)

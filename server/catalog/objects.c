@@ -160,13 +160,15 @@ struct tarn_status *tarn_catalog_objects(struct tarn_op *op, struct tarn_catalog
 static struct tarn_status *check_no_table(struct tarn_op *op, struct tarn_catalog *catalog,
                                           struct tarn_object_ref ref)
 {
-    bool there = false;
-    if (ref.kind == TARN_OBJECT_VIEW)
-        TARN_TRY(tarn_catalog__is_table(
-            op, catalog, tarn_catalog__table_key(op, ref.database, ref.name), &there));
-    return !there ? TARN_OK
-                  : tarn_status_new(TARN_TABLE_EXISTS, "table %.*s.%.*s exists",
-                                    TARN_SLICE_ARG(ref.database), TARN_SLICE_ARG(ref.name));
+    bool there;
+    if (ref.kind != TARN_OBJECT_VIEW)
+        return TARN_OK;
+    TARN_TRY(tarn_catalog__is_table(op, catalog->env->store,
+                                    tarn_catalog__table_key(op, ref.database, ref.name), &there));
+    if (there)
+        return tarn_status_new(TARN_TABLE_EXISTS, "table %s exists",
+                               tarn_catalog__full_name(op, ref.database, ref.name));
+    return tarn_catalog__check_no_entry(op, catalog, ref.database, ref.name);
 }
 
 struct tarn_status *tarn_catalog__check_no_view(struct tarn_op *op, struct tarn_catalog *catalog,
@@ -337,5 +339,5 @@ struct tarn_status *tarn_catalog__drop_objects(struct tarn_op *op, struct tarn_c
 {
     for (int kind = 0; kind < TARN_OBJECT_KIND_COUNT; kind++)
         TARN_TRY(tarn_catalog__remove_below(op, catalog, folder_of(op, kind, database)));
-    return TARN_OK;
+    return tarn_catalog__remove_entries(op, catalog, database);
 }

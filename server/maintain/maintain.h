@@ -33,6 +33,15 @@ bool tarn_pick_compaction(const struct tarn_schema *schema, const struct tarn_op
 /* Number of sorted runs: level-0 files and non-empty levels above. */
 int tarn_run_count(const struct tarn_manifest_entry *files, size_t count);
 
+/* --- whose the maintenance of a table is: pure --- */
+/* What the daemon doesn't do yet of all that keeps such a table in order, as "has snapshots that expire"; NULL: it does all of it, so that
+ * writers needn't (write-only). */
+const char *tarn_maintain_lacks(const struct tarn_schema *schema,
+                                const struct tarn_options *options);
+/* Do writers compact it, because its options say so or ask for what they alone do? Then nobody does here but `tarn compact`. */
+bool tarn_maintain_is_of_writers(const struct tarn_schema *schema,
+                                 const struct tarn_options *options);
+
 /* --- the queue --- */
 #define TARN_COMPACTION_USER "tarn-compaction" /* whose commits they are */
 

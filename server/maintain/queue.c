@@ -188,7 +188,8 @@ static void fail_lease(struct tarn_maintain *m, struct task *t, enum tarn_reason
     t->failure = tarn_strdup(failure);
     t->token = 0; /* M2: whoever still holds the old one is fenced off */
     tarn_log(NULL, TARN_WARN, "task.failed", "id=%" PRId64 " table=%s attempts=%d error=%s", t->id,
-             tarn_table_name(t->table), t->attempts, tarn_log_quote(NULL, failure));
+             tarn_log_quote(NULL, tarn_table_name(t->table)), t->attempts,
+             tarn_log_quote(NULL, failure));
     if (t->attempts >= TARN_TASK_TRIES_MAX || is_final(reason)) {
         end_task(m, t, TASK_FAILED);
         return;
@@ -492,9 +493,9 @@ struct tarn_status *tarn_maintain_report(struct tarn_op *op, struct tarn_maintai
     tarn_log(op, TARN_INFO, "task.reported",
              "id=%" PRId64 " table=%s snapshot=%" PRId64 " rows_in=%" PRId64 " rows_out=%" PRId64
              " bytes_in=%" PRId64 " bytes_out=%" PRId64 " cpu_ms=%" PRId64 " error=%s",
-             report->lease.task_id, tarn_table_name(table), *snapshot_id, report->rows_in,
-             report->rows_out, report->bytes_in, report->bytes_out, report->cpu_ns / 1000000,
-             tarn_log_quote(op, tarn_status_message(s)));
+             report->lease.task_id, tarn_log_quote(op, tarn_table_name(table)), *snapshot_id,
+             report->rows_in, report->rows_out, report->bytes_in, report->bytes_out,
+             report->cpu_ns / 1000000, tarn_log_quote(op, tarn_status_message(s)));
     pthread_mutex_lock(&m->lock);
     close_report(m, report, s, *snapshot_id);
     pthread_mutex_unlock(&m->lock);

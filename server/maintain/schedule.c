@@ -196,6 +196,8 @@ static struct tarn_status *check_table(struct tarn_op *op, struct tarn_maintain 
     TARN_TRY(tarn_table_look(op, table, &view));
     if (view->options.refuse_merge.data != NULL || view->options.refuse_write.data != NULL)
         return TARN_OK; /* listed only: wrong rows are worse than many files */
+    if (tarn_maintain_is_of_writers(&view->schema, &view->options))
+        return TARN_OK;
     struct followed *f = followed_of(m, table);
     struct tarn_touched touched;
     int64_t begun = tarn_clock_mono_ms();

@@ -9,7 +9,7 @@ static struct tarn_json *place_of(const struct tarn_table_facts *facts)
     tarn_json_set(json, "database", tarn_json_string(facts->database));
     tarn_json_set(json, "name", tarn_json_string(facts->name));
     tarn_json_set_str(json, "path", facts->uri);
-    tarn_json_set_bool(json, "isExternal", false);
+    tarn_json_set_bool(json, "isExternal", facts->is_external);
     tarn_json_set_int(json, "schemaId", facts->schema.id);
     return json;
 }
@@ -41,7 +41,10 @@ static void answer_table(struct tarn_rest__call *call, const struct tarn_table_f
     tarn_json_print(place, 0, out);
     out->size--; /* its } */
     tarn_buf_add_str(out, ",\"schema\":");
-    tarn_buf_add_slice(out, tarn_table_view_print(facts->view, print_schema));
+    if (facts->view != NULL)
+        tarn_buf_add_slice(out, tarn_table_view_print(facts->view, print_schema));
+    else
+        print_schema(&facts->schema, out);
     set_audit(audit, facts);
     size_t at = out->size;
     tarn_json_print(audit, 0, out);
@@ -109,7 +112,7 @@ static struct tarn_status *list_details(struct tarn_rest__call *call)
     TARN_TRY(tarn_service_list_tables(call->op, call->service, &query, true, &list, &count, &next));
     struct tarn_json *details = tarn_json_array();
     for (size_t i = 0; i < count; i++)
-        if (list[i].view != NULL) /* it can be read */
+        if (list[i].view != NULL || list[i].is_entry) /* it can be read */
             tarn_json_add(details, from_facts(&list[i]));
     tarn_rest__answer_list(call, "tableDetails", details, next);
     return TARN_OK;

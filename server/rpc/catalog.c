@@ -117,7 +117,7 @@ static void fill_table(struct tarn_op *op, const struct tarn_table_facts *facts,
     fill_schema(op, &facts->schema, out);
     out->snapshot_id = facts->snapshot_id;
     out->record_count = facts->record_count;
-    if (facts->view != NULL)
+    if (facts->view != NULL || facts->is_entry)
         out->schema_json = schema_json(op, &facts->schema);
     out->refuse_write = tarn_rpc__text(op, facts->refuse_write);
     out->defaults_applied = tarn_rpc__options(op, facts->defaults, facts->default_count);

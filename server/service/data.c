@@ -90,7 +90,7 @@ static struct tarn_status *remove_file(struct tarn_op *op, struct tarn_service *
                                        const struct tarn_ingest *ingest, const char *folder,
                                        struct tarn_slice name)
 {
-    return tarn_store_remove(service->store, op,
+    return tarn_store_remove(tarn_table_store(ingest->table), op,
                              tarn_arena_printf(op->arena, "%s/%s/%.*s", ingest->description.path,
                                                folder, TARN_SLICE_ARG(name)));
 }
@@ -129,7 +129,8 @@ static void prune_place(struct tarn_service *service, const struct tarn_ingest *
 {
     TARN_OWN(tarn_op_fini) struct tarn_op op;
     tarn_op_init(&op);
-    struct tarn_status *s = tarn_store_prune(service->store, &op, ingest->description.path);
+    struct tarn_status *s =
+        tarn_store_prune(tarn_table_store(ingest->table), &op, ingest->description.path);
     tarn_log_status(&op, TARN_WARN, "ingest.folder_left", s);
 }
 
@@ -151,7 +152,7 @@ static struct tarn_status *still_there(struct tarn_op *op, struct tarn_service *
 {
     struct tarn_slice database, name;
     TARN_OWN(tarn_table_drop_ref) struct tarn_table *table = NULL;
-    tarn_catalog_names_of(op, ingest->table, &database, &name);
+    tarn_table_names(op, ingest->table, &database, &name);
     TARN_TRY(tarn_catalog_table(op, service->catalog, database, name,
                                 tarn_slice_str(tarn_table_uuid(ingest->table)), &table));
     if (strcmp(tarn_table_path(table), ingest->description.path) != 0)

@@ -44,7 +44,7 @@ struct tarn_status *tarn_service__table(struct tarn_op *op, struct tarn_service 
     TARN_OWN(tarn_table_drop_ref) struct tarn_table *table = NULL;
     if (ref.database.size == 0 && ref.table.size == 0) {
         TARN_TRY(tarn_catalog_table_by_uuid(op, service->catalog, ref.uuid, &table));
-        tarn_catalog_names_of(op, table, &ref.database, &ref.table);
+        tarn_table_names(op, table, &ref.database, &ref.table);
         TARN_TRY(tarn_service__check_table(op, service, action, ref.database, ref.table));
     } else {
         TARN_TRY(tarn_service__check_name("database name", ref.database));
@@ -55,6 +55,27 @@ struct tarn_status *tarn_service__table(struct tarn_op *op, struct tarn_service 
             op, service->catalog, ref.database, ref.table, ref.uuid, &table));
     }
     *out = tarn_move(table);
+    return TARN_OK;
+}
+
+struct tarn_status *tarn_service__find(struct tarn_op *op, struct tarn_service *service,
+                                       struct tarn_table_ref ref, enum tarn_action action,
+                                       struct tarn_table **table, struct tarn_catalog_entry **entry)
+{
+    *entry = NULL;
+    struct tarn_status *s = tarn_service__table(op, service, ref, action, table);
+    if (tarn_status_reason(s) != TARN_ENTRY_ONLY)
+        return s;
+    bool by_uuid = ref.database.size == 0 && ref.table.size == 0;
+    if (by_uuid &&
+        !tarn_catalog_find_entry_names(op, service->catalog, ref.uuid, &ref.database, &ref.table))
+        return s; /* dropped at this very moment */
+    tarn_status_free(s);
+    if (by_uuid)
+        TARN_TRY(tarn_service__check_table(op, service, action, ref.database, ref.table));
+    struct tarn_catalog_entry *found = tarn_arena_calloc(op->arena, 1, sizeof *found);
+    TARN_TRY(tarn_catalog_entry(op, service->catalog, ref.database, ref.table, ref.uuid, found));
+    *entry = found;
     return TARN_OK;
 }
 
@@ -145,7 +166,7 @@ struct tarn_status *tarn_service__describe(struct tarn_op *op, struct tarn_servi
         schemas[i] = schema_json(op, schema);
     }
     *out = (struct tarn_table_description){
-        .store_uri = tarn_store_uri(service->store),
+        .store_uri = tarn_store_uri(tarn_table_store(table)),
         .path = tarn_arena_str(op->arena, tarn_slice_str(tarn_table_path(table))),
         .uuid = tarn_arena_str(op->arena, tarn_slice_str(tarn_table_uuid(table))),
         .name = tarn_arena_str(op->arena, tarn_slice_str(tarn_table_name(table))),

@@ -6,6 +6,7 @@
 
 #include <stdio.h>
 
+#include "catalog/entries.h"
 #include "service/service.h"
 
 /* UTF-8 without NUL: what may be handed on as a name. */
@@ -14,6 +15,16 @@ TARN_MUST struct tarn_status *tarn_service__check_name(const char *what, struct 
 TARN_MUST struct tarn_status *tarn_service__table(struct tarn_op *op, struct tarn_service *service,
                                                   struct tarn_table_ref ref,
                                                   enum tarn_action action, struct tarn_table **out);
+/* The same for those that have to do with tables of all kinds: *entry, in the op's arena, where it isn't one of Paimon's; else NULL,
+ * and *table is owned. */
+TARN_MUST struct tarn_status *tarn_service__find(struct tarn_op *op, struct tarn_service *service,
+                                                 struct tarn_table_ref ref, enum tarn_action action,
+                                                 struct tarn_table **table,
+                                                 struct tarn_catalog_entry **entry);
+/* What is known of one that is nothing but an entry. */
+void tarn_service__entry_facts(struct tarn_op *op, struct tarn_service *service,
+                               const struct tarn_catalog_entry *entry,
+                               struct tarn_table_facts *out);
 /* Asks access for the warehouse (database absent) or a database. */
 TARN_MUST struct tarn_status *tarn_service__check(struct tarn_op *op, struct tarn_service *service,
                                                   enum tarn_action action,

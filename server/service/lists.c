@@ -110,22 +110,34 @@ static int by_token(const void *a, const void *b)
     return tarn_slice_compare(((const struct named *)a)->token, ((const struct named *)b)->token);
 }
 
-/* One that can't be read is of no type. */
-static bool is_of_type(struct finding *f, const struct tarn_table_info *info)
+/* Option type, in the op's arena; absent: it says none. */
+static struct tarn_status *type_of(struct finding *f, const struct tarn_table_info *info,
+                                   struct tarn_slice *out)
 {
     TARN_OWN(tarn_table_drop_ref) struct tarn_table *table = NULL;
     TARN_OWN(tarn_table_view_drop) const struct tarn_table_view *view = NULL;
+    struct tarn_catalog_entry *entry;
+    struct tarn_table_ref ref = {.database = info->database, .table = info->name};
+    TARN_TRY(tarn_service__find(f->op, f->service, ref, TARN_ACTION_READ, &table, &entry));
+    if (entry == NULL)
+        TARN_TRY(tarn_table_look_or_last(f->op, table, &view));
+    *out = tarn_schema_option(entry == NULL ? &view->schema : &entry->schema, "type");
+    if (out->data != NULL)
+        *out = tarn_arena_copy(f->op->arena, *out);
+    return TARN_OK;
+}
+
+/* One that can't be read is of no type. */
+static bool is_of_type(struct finding *f, const struct tarn_table_info *info)
+{
+    struct tarn_slice type;
     if (f->query->type.size == 0)
         return true;
-    struct tarn_status *s = tarn_catalog_table_or_last(f->op, f->service->catalog, info->database,
-                                                       info->name, tarn_slice_str(NULL), &table);
-    if (s == TARN_OK)
-        s = tarn_table_look_or_last(f->op, table, &view);
+    struct tarn_status *s = type_of(f, info, &type);
     if (s != TARN_OK) {
         tarn_status_free(s);
         return false;
     }
-    struct tarn_slice type = tarn_schema_option(&view->schema, "type");
     return tarn_slice_equal(type.data == NULL ? tarn_slice_str("table") : type, f->query->type);
 }
 
@@ -231,9 +243,12 @@ static void list_one(struct tarn_op *op, struct tarn_service *service,
                      struct tarn_table_facts *out)
 {
     TARN_OWN(tarn_table_drop_ref) struct tarn_table *table = NULL;
-    struct tarn_status *s = tarn_catalog_table_or_last(op, service->catalog, info->database,
-                                                       info->name, tarn_slice_str(NULL), &table);
-    if (s == TARN_OK)
+    struct tarn_catalog_entry *entry;
+    struct tarn_table_ref ref = {.database = info->database, .table = info->name};
+    struct tarn_status *s = tarn_service__find(op, service, ref, TARN_ACTION_READ, &table, &entry);
+    if (s == TARN_OK && entry != NULL)
+        tarn_service__entry_facts(op, service, entry, out);
+    else if (s == TARN_OK)
         s = tarn_service__facts(op, service, table, with_schema, out);
     if (s != TARN_OK) {
         *out = (struct tarn_table_facts){

@@ -112,9 +112,11 @@ struct tarn_table_facts {
     const char *uuid;
     const char *main_uuid;     /* of a branch: its table's; else the same */
     const char *uri;           /* of its folder */
+    bool is_external;          /* it lies outside of the warehouse */
     struct tarn_schema schema; /* of a list: the id only */
     const struct tarn_table_view
         *view;                      /* what the schema lies in, held by the op; NULL: of a list */
+    bool is_entry;                  /* of another kind than Paimon's tables: without a view */
     int64_t created_ms, updated_ms; /* by its first and its present schema; 0: of a list */
     int64_t snapshot_id;            /* 0: none yet */
     int64_t record_count;
@@ -132,7 +134,7 @@ struct tarn_table_request {
         *field_types; /* SQL text of each of `fields`, whose type is not set; NULL: it is */
     size_t field_count;
     bool keep_ids; /* those of `fields`, where they can be */
-    bool as_given; /* no option is chosen for the creator */
+    bool as_given; /* no bucket is chosen for the creator */
     struct tarn_slice columns_sql;
     const struct tarn_table_ref *like; /* NULL: none */
     struct tarn_slice schema_json;

@@ -420,7 +420,7 @@ static struct tarn_status *check_write(struct tarn_op *op, struct tarn_service *
                                        const struct tarn_table *table)
 {
     struct tarn_slice database, name;
-    tarn_catalog_names_of(op, table, &database, &name);
+    tarn_table_names(op, table, &database, &name);
     return tarn_service__check_table(op, service, TARN_ACTION_WRITE, database, name);
 }
 

@@ -170,7 +170,7 @@ struct tarn_status *tarn_table__take_back(struct tarn_op *op, struct tarn_put *p
     TARN_TRY(tarn_store_remove(table->env->store, op, snapshot_key(op, table, put->id)));
     put->taken_back = true;
     tarn_log(op, TARN_WARN, "commit.taken_back", "table=%s snapshot=%" PRId64,
-             tarn_table_name(table), put->id);
+             tarn_log_quote(op, tarn_table_name(table)), put->id);
     return TARN_OK;
 }
 
@@ -378,7 +378,7 @@ struct tarn_status *tarn_table__settle(struct tarn_op *op, struct tarn_table *ta
             tarn_table_name(table), open->put.id);
     bool landed = open->put.claim == TARN_CLAIM_MADE, past = open->put.claim == TARN_CLAIM_PAST;
     tarn_log(op, TARN_WARN, "commit.settled", "table=%s snapshot=%" PRId64 " landed=%d",
-             tarn_table_name(table), open->put.id, landed);
+             tarn_log_quote(op, tarn_table_name(table)), open->put.id, landed);
     table->attempt = (struct tarn_attempt){false, NULL};
     if ((landed || past) && open->merge_used) /* who knows what names what it wrote */
         tarn_table__merge_settle(op, table, true);

@@ -161,7 +161,8 @@ static void run(void *arg)
     j->status = tarn_table__rewritten(j->op, j->table, j->status);
     if (j->status == TARN_OK)
         tarn_log(j->op, TARN_INFO, "table.fast_forwarded",
-                 "table=%s branch=%s from=%" PRId64 " to=%" PRId64, tarn_table_name(j->table),
+                 "table=%s branch=%s from=%" PRId64 " to=%" PRId64,
+                 tarn_log_quote(j->op, tarn_table_name(j->table)),
                  tarn_log_quote(j->op, tarn_table_branch(j->branch)), from, j->last);
 }
 

@@ -77,6 +77,7 @@ struct tarn_table {
     /* Lent out without a lock, so those of before a move stay in `names` as long as the table. */
     char *_Atomic path, *_Atomic name;
     struct tarn_arena *names;
+    size_t database_size; /* of `name`, which begins with it */
     struct view_box *view;
     enum tarn_reason gone; /* TARN_NO_REASON while it is there */
     pthread_cond_t news;   /* a request was queued, a write, put or hint is done */

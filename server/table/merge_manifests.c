@@ -201,8 +201,8 @@ static void finish(struct tarn_merge *m, struct tarn_status *s, int64_t cpu_ms)
         tarn_log(&m->op, TARN_DEBUG, "table.manifests_merged",
                  "table=%s before=%zu after=%zu entries=%" PRId64 " dropped=%" PRId64
                  " cpu_ms=%" PRId64,
-                 m->table->name, m->work.before_count, m->work.after_count, m->work.entry_count,
-                 m->work.dropped_count, cpu_ms);
+                 tarn_log_quote(&m->op, m->table->name), m->work.before_count, m->work.after_count,
+                 m->work.entry_count, m->work.dropped_count, cpu_ms);
     }
     if (!ready)
         work_clear(m);

@@ -115,7 +115,7 @@ static void tell(const struct tarn_group *group)
     tarn_log(&group->op, TARN_INFO, "table.commit",
              "table=%s snapshot=%" PRId64 " kind=%s user=%s identifier=%" PRId64
              " members=%zu entries=%zu records=%" PRId64,
-             tarn_table_name(group->table), group->put.id, kind,
+             tarn_log_quote(&group->op, tarn_table_name(group->table)), group->put.id, kind,
              tarn_log_quote(&group->op, tarn_arena_str(group->op.arena, group->user)),
              group->identifier, group->count, group->delta.count, group->record_count);
 }

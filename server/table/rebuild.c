@@ -262,7 +262,8 @@ static struct tarn_status *index_next_or_begin(struct tarn_op *op, struct tarn_t
     TARN_TRY(index_next(op, table, id, 0, ground));
     if (!ground->left)
         return TARN_OK;
-    tarn_log(op, TARN_WARN, "table.history_begins", "table=%s snapshot=%" PRId64, table->name, id);
+    tarn_log(op, TARN_WARN, "table.history_begins", "table=%s snapshot=%" PRId64,
+             tarn_log_quote(op, table->name), id);
     return begin_at(op, table, id, ground);
 }
 
@@ -438,8 +439,8 @@ struct tarn_status *tarn_table__index_catch_up(struct tarn_op *op, struct tarn_t
     if (!same) {
         if (indexed != 0)
             tarn_log(op, TARN_WARN, "table.index_rebuilt",
-                     "table=%s indexed=%" PRId64 " latest=%" PRId64, table->name, indexed,
-                     range.latest);
+                     "table=%s indexed=%" PRId64 " latest=%" PRId64,
+                     tarn_log_quote(op, table->name), indexed, range.latest);
         return rebuild(op, table, range, indexed);
     }
     TARN_OWN(ground_fini) struct ground ground = {0};

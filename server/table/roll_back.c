@@ -156,8 +156,9 @@ static void run(void *arg)
     j->status = tarn_table__rewritten(j->op, j->table, j->status);
     if (j->status == TARN_OK)
         tarn_log(j->op, TARN_INFO, "table.rolled_back",
-                 "table=%s from=%" PRId64 " to=%" PRId64 " tags=%zu", tarn_table_name(j->table),
-                 j->out->from, j->out->to, j->out->tag_count);
+                 "table=%s from=%" PRId64 " to=%" PRId64 " tags=%zu",
+                 tarn_log_quote(j->op, tarn_table_name(j->table)), j->out->from, j->out->to,
+                 j->out->tag_count);
 }
 
 struct tarn_status *tarn_table_roll_back(struct tarn_op *op, struct tarn_table *table,

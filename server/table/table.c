@@ -14,6 +14,7 @@ static struct tarn_table *new_table(const struct tarn_table_env *env, const char
     table->names = tarn_arena_new();
     table->path = tarn_arena_str(table->names, tarn_slice_str(path));
     table->name = tarn_arena_str(table->names, tarn_slice_str(name));
+    table->database_size = strcspn(name, ".");
     pthread_mutex_init(&table->lock, NULL);
     pthread_mutex_init(&table->sequence_lock, NULL);
     pthread_mutex_init(&table->pin_lock, NULL);
@@ -178,13 +179,45 @@ bool tarn_table_is_compacted(const struct tarn_table *table)
     return atomic_load(&table->is_compacted);
 }
 
+void tarn_table_names(struct tarn_op *op, const struct tarn_table *table,
+                      struct tarn_slice *database, struct tarn_slice *name)
+{
+    pthread_mutex_t *lock = (pthread_mutex_t *)(uintptr_t)&table->lock;
+    pthread_mutex_lock(lock);
+    struct tarn_slice whole = tarn_arena_copy(op->arena, tarn_slice_str(table->name));
+    size_t n = table->database_size;
+    pthread_mutex_unlock(lock);
+    *database = tarn_slice_of(whole.data, n);
+    *name = tarn_slice_of(whole.data + n + 1, whole.size - n - 1);
+}
+
+void tarn_table_set_names(struct tarn_table *table, struct tarn_slice database,
+                          struct tarn_slice name)
+{
+    pthread_mutex_lock(&table->lock);
+    table->name = tarn_arena_printf(table->names, "%.*s.%.*s", TARN_SLICE_ARG(database),
+                                    TARN_SLICE_ARG(name));
+    table->database_size = database.size;
+    pthread_mutex_unlock(&table->lock);
+}
+
+struct tarn_store *tarn_table_store(const struct tarn_table *table)
+{
+    return table->env->store;
+}
+
+const struct tarn_table_env *tarn_table_env(const struct tarn_table *table)
+{
+    return table->env;
+}
+
 /* --- the end of a table, and its moves --- */
 
 struct end_job {
     struct tarn_op *op;
     struct tarn_table *table;
-    const char *path, *name; /* a move */
-    bool forget;             /* the end */
+    const char *path; /* a move */
+    bool forget;      /* the end */
     struct tarn_status *status;
 };
 
@@ -217,14 +250,12 @@ static void run_move(void *arg)
         return;
     pthread_mutex_lock(&table->lock);
     table->path = tarn_arena_str(table->names, tarn_slice_str(job->path));
-    table->name = tarn_arena_str(table->names, tarn_slice_str(job->name));
     pthread_mutex_unlock(&table->lock);
 }
 
-struct tarn_status *tarn_table_move(struct tarn_op *op, struct tarn_table *table, const char *path,
-                                    const char *name)
+struct tarn_status *tarn_table_move(struct tarn_op *op, struct tarn_table *table, const char *path)
 {
-    struct end_job job = {.op = op, .table = table, .path = path, .name = name};
+    struct end_job job = {.op = op, .table = table, .path = path};
     /* Before the mailbox: those that are in the folder now may still need it to look. */
     tarn_exec_write_lock(&table->place);
     tarn_mailbox_call(table->mailbox, run_move, &job);

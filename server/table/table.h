@@ -68,13 +68,21 @@ const char *tarn_table_name(const struct tarn_table *table); /* "db.t", for mess
 /* Is its compaction the daemon's, or that of its writers? Then only who names the table compacts it here. Said by who keeps tables. */
 void tarn_table_set_compacted(struct tarn_table *table, bool is_compacted);
 bool tarn_table_is_compacted(const struct tarn_table *table); /* until it is said: yes */
+/* Its two names, in the op's arena; a branch's second one is "t$branch_x". Until they are set, `name` of open is divided at its first
+ * dot, which may be one of the database's. */
+void tarn_table_names(struct tarn_op *op, const struct tarn_table *table,
+                      struct tarn_slice *database, struct tarn_slice *name);
+void tarn_table_set_names(struct tarn_table *table, struct tarn_slice database,
+                          struct tarn_slice name);
+struct tarn_store *tarn_table_store(const struct tarn_table *table); /* borrowed */
+const struct tarn_table_env *tarn_table_env(const struct tarn_table *table);
 /* The table was dropped or renamed away: every later call fails with TABLE_NOT_FOUND / TABLE_REPLACED.
  * forget: its keys in the state are removed too. */
 TARN_MUST struct tarn_status *tarn_table_retire(struct tarn_op *op, struct tarn_table *table,
                                                 bool forget);
-/* Moves the folder to `path` and gives the table another name; its uuid and index stay. */
+/* Moves the folder to `path`; its uuid and index stay. */
 TARN_MUST struct tarn_status *tarn_table_move(struct tarn_op *op, struct tarn_table *table,
-                                              const char *path, const char *name);
+                                              const char *path);
 
 /* --- what the table is now --- */
 struct tarn_table_view {       /* immutable, counted */

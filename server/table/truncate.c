@@ -102,7 +102,7 @@ static struct tarn_status *remove_strays(struct tarn_op *op, struct tarn_table *
     }
     for (size_t i = 0; i < count; i++) {
         tarn_log(op, TARN_WARN, "table.stray_removed", "table=%s snapshot=%" PRId64,
-                 tarn_table_name(table), ids[i]);
+                 tarn_log_quote(op, tarn_table_name(table)), ids[i]);
         TARN_TRY(tarn_store_remove(table->env->store, op, snapshot_key(op, table, ids[i])));
     }
     return TARN_OK;

@@ -380,7 +380,7 @@ public class TarnInterop {
     }
 
     static long latest(Table t) {
-        return t.latestSnapshot().map(s -> s.id()).orElse(0L);
+        return t instanceof FileStoreTable ? t.latestSnapshot().map(s -> s.id()).orElse(0L) : 0;
     }
 
     // ---------------------------------------------------------------- writing

@@ -7,34 +7,6 @@
 #include <pthread.h>
 #include <unistd.h>
 
-static struct tarn_status *make_table(struct house *h, const char *database, const char *name,
-                                      struct tarn_table **out)
-{
-    struct tarn_schema draft = {.version = 3};
-    struct tarn_slice key = S("id");
-    struct tarn_pair bucket = {S("bucket"), S("1")};
-    expect_ok(tarn_columns_parse(S("id BIGINT NOT NULL, v STRING"), h->t->arena, &draft.fields,
-                                 &draft.field_count));
-    draft.primary_keys = &key;
-    draft.primary_key_count = 1;
-    draft.options = &bucket;
-    draft.option_count = 1;
-    return tarn_catalog_create_table(h->t->op, h->catalog, S(database), S(name), &draft, out);
-}
-
-static struct tarn_status *find(struct house *h, const char *database, const char *name,
-                                const char *uuid, struct tarn_table **out)
-{
-    return tarn_catalog_table(h->t->op, h->catalog, S(database), S(name), S(uuid), out);
-}
-
-static const char *uuid_of(struct house *h, const char *database, const char *name)
-{
-    TARN_OWN(tarn_table_drop_ref) struct tarn_table *table = NULL;
-    expect_ok(find(h, database, name, NULL, &table));
-    return tarn_arena_str(h->t->arena, S(tarn_table_uuid(table)));
-}
-
 TARN_TEST(catalog, keeps_every_uuid_when_the_state_is_lost)
 {
     TARN_OWN(house_fini) struct house h;
@@ -42,11 +14,11 @@ TARN_TEST(catalog, keeps_every_uuid_when_the_state_is_lost)
     make_database(&h, "db");
     TARN_OWN(tarn_table_drop_ref) struct tarn_table *table = NULL;
     expect_ok(make_table(&h, "db", "t", &table));
-    const char *uuid = uuid_of(&h, "db", "t");
+    const char *uuid = uuid_of_table(&h, "db", "t");
     tarn_table_drop_ref(&table);
     close_catalog(&h);
     open_catalog(&h, "another"); /* with a new, empty state */
-    expect_str(uuid_of(&h, "db", "t"), uuid);
+    expect_str(uuid_of_table(&h, "db", "t"), uuid);
     expect_int(tarn_catalog_epoch(h.catalog), 2);
 }
 
@@ -58,7 +30,7 @@ TARN_TEST(catalog, adopts_what_others_put_there_when_it_is_named)
     tarn_test_golden("schema/java-primary-key.json", &schema);
     expect_ok(
         tarn_store_put(h.store, t->op, "theirs.db/t/schema/schema-0", tarn_buf_slice(&schema)));
-    const char *uuid = uuid_of(&h, "theirs", "t");
+    const char *uuid = uuid_of_table(&h, "theirs", "t");
     expect_int(strlen(uuid), 36);
     struct tarn_table_info *tables;
     size_t count;
@@ -72,8 +44,8 @@ TARN_TEST(catalog, adopts_what_others_put_there_when_it_is_named)
     expect_ok(tarn_store_get(h.store, t->op, "theirs.db/t/.tarn-table", &identity));
     expect_ok(
         tarn_store_put(h.store, t->op, "theirs.db/copy/.tarn-table", tarn_buf_slice(&identity)));
-    expect_true(strcmp(uuid_of(&h, "theirs", "copy"), uuid) != 0);
-    expect_str(uuid_of(&h, "theirs", "t"), uuid);
+    expect_true(strcmp(uuid_of_table(&h, "theirs", "copy"), uuid) != 0);
+    expect_str(uuid_of_table(&h, "theirs", "t"), uuid);
 }
 
 TARN_TEST(catalog, names_an_identity_that_is_damaged)
@@ -88,12 +60,12 @@ TARN_TEST(catalog, names_an_identity_that_is_damaged)
     static const char *const damaged[] = {"", "garbage", "[]", "{\"uuid\": \"x\"}"};
     for (size_t i = 0; i < TARN_COUNT_OF(damaged); i++) {
         expect_ok(tarn_store_put(h.store, t->op, "db.db/t/.tarn-table", S(damaged[i])));
-        expect_status(find(&h, "db", "t", NULL, &found), TARN_IDENTITY_DAMAGED,
+        expect_status(find_table(&h, "db", "t", NULL, &found), TARN_IDENTITY_DAMAGED,
                       "db.db/t/.tarn-table");
     }
     /* what the advice promises */
     expect_ok(tarn_store_remove(h.store, t->op, "db.db/t/.tarn-table"));
-    expect_true(strcmp(uuid_of(&h, "db", "t"), uuid) != 0);
+    expect_true(strcmp(uuid_of_table(&h, "db", "t"), uuid) != 0);
 }
 
 TARN_TEST(catalog, fences_a_table_that_was_dropped_and_made_again) /* K53 */
@@ -108,13 +80,13 @@ TARN_TEST(catalog, fences_a_table_that_was_dropped_and_made_again) /* K53 */
     const char *old = tarn_arena_str(t->arena, S(tarn_table_uuid(first)));
     expect_status(make_table(&h, "db", "t", &second), TARN_TABLE_EXISTS, "db.t");
     expect_ok(tarn_catalog_drop_table(t->op, h.catalog, first));
-    expect_status(find(&h, "db", "t", NULL, &found), TARN_TABLE_NOT_FOUND, "db.t");
+    expect_status(find_table(&h, "db", "t", NULL, &found), TARN_TABLE_NOT_FOUND, "db.t");
     struct tarn_object *left;
     size_t count;
     expect_ok(tarn_store_list(h.store, t->op, "db.db/t", true, &left, &count));
     expect_int(count, 0);
     expect_ok(make_table(&h, "db", "t", &second));
-    expect_status(find(&h, "db", "t", old, &found), TARN_TABLE_REPLACED, old);
+    expect_status(find_table(&h, "db", "t", old, &found), TARN_TABLE_REPLACED, old);
     struct tarn_commit commit = {.user = S("u"), .identifier = 1, .watermark = TARN_SNAPSHOT_NONE};
     struct tarn_commit_result result;
     expect_status(tarn_table_commit(t->op, first, &commit, &result), TARN_TABLE_NOT_FOUND,
@@ -137,7 +109,7 @@ TARN_TEST(catalog, starts_beside_a_database_it_cannot_look_into)
     tarn_store_faulty_add(faulty, &rule);
     h.store = faulty;
     open_catalog(&h, "state");
-    expect_int(strlen(uuid_of(&h, "db", "t")), 36);
+    expect_int(strlen(uuid_of_table(&h, "db", "t")), 36);
     close_catalog(&h);
     tarn_store_unref(faulty);
     h.store = plain;
@@ -159,10 +131,10 @@ TARN_TEST(catalog, renames_with_the_same_uuid)
                   TARN_TABLE_EXISTS, "");
     expect_status(tarn_catalog_rename_table(t->op, h.catalog, table, S("nowhere"), S("t")),
                   TARN_DATABASE_NOT_FOUND, "");
-    const char *uuid = uuid_of(&h, "db", "t");
+    const char *uuid = uuid_of_table(&h, "db", "t");
     expect_ok(tarn_catalog_rename_table(t->op, h.catalog, table, S("other"), S("moved")));
-    expect_str(uuid_of(&h, "other", "moved"), uuid);
-    expect_status(find(&h, "db", "t", NULL, &found), TARN_TABLE_NOT_FOUND, "");
+    expect_str(uuid_of_table(&h, "other", "moved"), uuid);
+    expect_status(find_table(&h, "db", "t", NULL, &found), TARN_TABLE_NOT_FOUND, "");
     expect_str(tarn_table_name(table), "other.moved");
 }
 
@@ -196,7 +168,7 @@ TARN_TEST(catalog, keeps_names_apart_that_differ_in_case) /* K40 */
     TARN_OWN(tarn_table_drop_ref) struct tarn_table *b = NULL;
     expect_ok(make_table(&h, "db", "events", &a));
     expect_ok(make_table(&h, "db", "Events", &b));
-    expect_true(strcmp(uuid_of(&h, "db", "events"), uuid_of(&h, "db", "Events")) != 0);
+    expect_true(strcmp(uuid_of_table(&h, "db", "events"), uuid_of_table(&h, "db", "Events")) != 0);
 }
 
 TARN_TEST(catalog, drops_a_database_only_when_it_is_empty_or_told_to)
@@ -297,7 +269,7 @@ TARN_TEST(owner, one_that_was_replaced_learns_it_before_it_deletes)
     expect_status(tarn_catalog_drop_table(t->op, h.catalog, table), TARN_WAREHOUSE_HELD,
                   "/data/two");
     TARN_OWN(tarn_table_drop_ref) struct tarn_table *still = NULL;
-    expect_ok(find(&h, "db", "t", NULL, &still));
+    expect_ok(find_table(&h, "db", "t", NULL, &still));
 }
 
 /* --- a table that is renamed while it is read --- */
@@ -352,7 +324,7 @@ TARN_TEST(catalog, a_rename_is_one_step_for_readers)
     make_database(&h, "db");
     TARN_OWN(tarn_table_drop_ref) struct tarn_table *table = NULL;
     expect_ok(make_table(&h, "db", "t", &table));
-    struct reader by_uuid = {.h = &h, .uuid = S(uuid_of(&h, "db", "t"))};
+    struct reader by_uuid = {.h = &h, .uuid = S(uuid_of_table(&h, "db", "t"))};
     struct reader by_name = by_uuid;
     pthread_t threads[2];
     pthread_create(&threads[0], NULL, read_on, &by_uuid);
@@ -372,7 +344,7 @@ TARN_TEST(catalog, a_rename_is_one_step_for_readers)
     expect_int(by_uuid.failures, 0);
     expect_int(by_name.failures, 0);
     expect_true(by_uuid.reads > 0);
-    expect_str(uuid_of(&h, "db", "t"), (const char *)by_uuid.uuid.data);
+    expect_str(uuid_of_table(&h, "db", "t"), (const char *)by_uuid.uuid.data);
 }
 
 /* Who only looks is told what was there, and how long ago; who asks for what is now is told that nobody knows. */

@@ -2,7 +2,7 @@
 #ifndef TARN_TEST_CATALOG_FIXTURE_H
 #define TARN_TEST_CATALOG_FIXTURE_H
 
-#include "catalog/catalog.h"
+#include "catalog/entries.h"
 #include "test/lib/test.h"
 
 #define S(text) tarn_slice_str(text)
@@ -14,6 +14,7 @@ struct house {
     struct tarn_state *state;
     struct tarn_table_env env;
     struct tarn_catalog *catalog;
+    struct tarn_catalog_options options; /* of the next open_catalog */
 };
 
 /* With the state in folder "state". */
@@ -23,5 +24,12 @@ void house_fini(struct house *h);
 void open_catalog(struct house *h, const char *state);
 void close_catalog(struct house *h);
 void make_database(struct house *h, const char *name);
+/* Columns id, the key, and v. Until the next call. */
+void make_draft(struct house *h, struct tarn_schema *out);
+struct tarn_status *make_table(struct house *h, const char *database, const char *name,
+                               struct tarn_table **out);
+struct tarn_status *find_table(struct house *h, const char *database, const char *name,
+                               const char *uuid, struct tarn_table **out);
+const char *uuid_of_table(struct house *h, const char *database, const char *name);
 
 #endif

@@ -446,6 +446,21 @@ TARN_TEST(queue, who_orders_a_compaction_need_not_wait_for_one_that_was_undone)
     expect_int(take(&h, h.worker, 0).id, task.id);
 }
 
+/* docs/decisions/015-write-only-where-the-daemon-has-all.md */
+TARN_TEST(queue, leaves_alone_what_writers_compact)
+{
+    TARN_OWN(house_fini_still) struct house h;
+    house_init_still(&h, t);
+    load(&h, 5);
+    struct tarn_schema_change change = {
+        .kind = TARN_CHANGE_SET_OPTION, .key = S("write-only"), .value = S("false")};
+    expect_ok(tarn_catalog_alter_table(t->op, h.catalog, h.table, &change, 1));
+    expect_int(check_and_take(&h).id, 0);
+    change.value = S("true");
+    expect_ok(tarn_catalog_alter_table(t->op, h.catalog, h.table, &change, 1));
+    expect_true(check_and_take(&h).id > 0);
+}
+
 TARN_TEST(queue, a_broken_file_is_not_tried_again)
 {
     TARN_OWN(house_fini) struct house h;

@@ -161,8 +161,8 @@ TARN_TEST(schema, what_is_wrong_in_it_is_the_clients_fault)
     };
     for (size_t i = 0; i < TARN_COUNT_OF(bad); i++)
         rest_expect(create(&f, "t", bad[i].fields, bad[i].rest), 400, bad[i].part);
-    static const char *const later[] = {"\"type\":\"format-table\"", "\"type\":\"object-table\"",
-                                        "\"path\":\"file:///x\""};
+    static const char *const later[] = {"\"type\":\"materialized-table\"",
+                                        "\"type\":\"lance-table\"", "\"type\":\"iceberg-table\""};
     for (size_t i = 0; i < TARN_COUNT_OF(later); i++)
         rest_expect(create(&f, "t", "[{\"id\":0,\"name\":\"a\",\"type\":\"INT\"}]",
                            tarn_arena_printf(t->arena, ",\"options\":{%s}", later[i])),
