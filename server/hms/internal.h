@@ -2,8 +2,8 @@
  * internal - what the files of room `hms` share, from the bytes upwards: protocol.c, link.c, records.c, calls.c, shape.c,
  * partitions.c, push.c, mirror.c.
  *
- * Names that begin with a field's id and type are Hive's (hive_metastore.thrift of Hive 2.3 to 4); only the calls and fields
- * that are used are here, all others are passed over.
+ * Calls and structs are those of hive_metastore.thrift, as Hive 2.3 to 4 have them; only what is used is here, other fields are
+ * passed over.
  */
 #ifndef TARN_HMS_INTERNAL_H
 #define TARN_HMS_INTERNAL_H

@@ -448,22 +448,23 @@ static struct tarn_status *run_pass(struct pass *p)
 /* --- what is told of a pass --- */
 
 struct tally {
-    int64_t pushed, refused;
+    int64_t databases, tables, refused;
     bool has_partitions;
     struct tarn_hms_problem *problems;
     size_t problem_count;
 };
 
-static void count_known(const struct tarn_map *map, struct tally *tally)
+/* How many of them are there. */
+static int64_t count_known(const struct tarn_map *map, struct tally *tally)
 {
     size_t cursor = 0;
     struct tarn_slice key;
     void *value;
-    tally->pushed = 0;
+    int64_t pushed = 0;
     while (tarn_map_next(map, &cursor, &key, &value)) {
         const struct tarn_hms__known *known = value;
         tally->has_partitions = tally->has_partitions || known->partitions != 0;
-        tally->pushed += known->pushed && known->problem == NULL;
+        pushed += known->pushed && known->problem == NULL;
         if (known->problem == NULL)
             continue;
         tally->refused++;
@@ -475,6 +476,7 @@ static void count_known(const struct tarn_map *map, struct tally *tally)
         tally->problems[tally->problem_count++] =
             (struct tarn_hms_problem){name, tarn_strdup(known->problem)};
     }
+    return pushed;
 }
 
 static void free_problems(struct tarn_hms_problem *problems, size_t count)
@@ -486,19 +488,23 @@ static void free_problems(struct tarn_hms_problem *problems, size_t count)
     free(problems);
 }
 
-/* With the lock. */
-static void keep_tally(struct tarn_hms *hms)
+static void make_tally(const struct tarn_hms *hms, struct tally *out)
 {
-    struct tally tally = {.problems = tarn_calloc(TARN_HMS_PROBLEMS_MAX, sizeof *tally.problems)};
-    count_known(hms->databases, &tally);
-    hms->database_count = tally.pushed;
-    count_known(hms->tables, &tally);
-    hms->table_count = tally.pushed;
-    hms->refused_count = tally.refused;
-    hms->has_partitions = tally.has_partitions;
+    *out = (struct tally){.problems = tarn_calloc(TARN_HMS_PROBLEMS_MAX, sizeof *out->problems)};
+    out->databases = count_known(hms->databases, out);
+    out->tables = count_known(hms->tables, out);
+}
+
+/* With the lock. */
+static void keep_tally(struct tarn_hms *hms, const struct tally *tally)
+{
+    hms->database_count = tally->databases;
+    hms->table_count = tally->tables;
+    hms->refused_count = tally->refused;
+    hms->has_partitions = tally->has_partitions;
     free_problems(hms->problems, hms->problem_count);
-    hms->problems = tally.problems;
-    hms->problem_count = tally.problem_count;
+    hms->problems = tally->problems;
+    hms->problem_count = tally->problem_count;
     tarn_metric_set(TARN_M_HMS_TABLES, NULL, (double)hms->table_count);
     tarn_metric_set(TARN_M_HMS_REFUSED, NULL, (double)hms->refused_count);
 }
@@ -545,8 +551,10 @@ static void pass_went_well(struct tarn_hms *hms, bool check, int64_t took_ms)
 
 static void end_pass(struct tarn_hms *hms, bool check, int64_t began_ms, struct tarn_status *s)
 {
+    struct tally tally;
+    make_tally(hms, &tally); /* committers take the lock: it is held for no walk */
     pthread_mutex_lock(&hms->lock);
-    keep_tally(hms);
+    keep_tally(hms, &tally);
     hms->pass_ended_ms = tarn_clock_mono_ms();
     if (s != TARN_OK)
         pass_failed(hms, s);
