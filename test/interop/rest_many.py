@@ -107,6 +107,8 @@ def at_once(name, keyed, more):
         want += counted([(first + k, max(range(k, n, 500))) for k in range(500)] if keyed else [(first + k, k) for k in range(n)])
     for w in writers:
         w.start()
+    while any(w.is_alive() for w in writers):  # of a table that isn't write-only the daemon compacts nothing by itself
+        tarnd.tarn("compact", name, ok=None)
     for w in writers:
         w.join()
     for f in flinks:
@@ -164,7 +166,7 @@ def contract(script, version):
 
 EVERYBODY = "Flink 2.0.2 and 1.20.5, Java library 2.0.0 and 1.4.2, pypaimon 2.1.0, pypaimon-rust 0.4.0, tarn"
 CASES = [
-    case(EVERYBODY, "all write one table with a key at once, which they and Tarn compact", at_once, "m.keyed", True, {}),
+    case(EVERYBODY, "all write one table with a key at once, which they and Tarn compact", at_once, "m.keyed", True, {"write-only": "false"}),
     case(EVERYBODY, "all write one table with a key at once, `write-only`, which Tarn compacts", at_once, "m.keyed_wo", True, {"write-only": "true"}),
     case(EVERYBODY, "all write one append table at once, which Tarn compacts", at_once, "m.plain", False, {}),
     *[case(flink.title(version), "answers to each other commit of a streaming job: " + ", ".join(strike.FAULTS), struck, version) for version in flink.PAIMON],
