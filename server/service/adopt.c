@@ -100,9 +100,16 @@ static struct tarn_status *take_compaction(struct tarn_op *op, const struct adop
     return TARN_OK;
 }
 
-static void say_compaction(struct tarn_op *op, struct tarn_adopt_report *report)
+/* of_writers: its options say so (maintain/whose.c). */
+static void say_compaction(struct tarn_op *op, struct tarn_adopt_report *report, bool of_writers)
 {
-    if (report->is_compacted && !report->found.is_write_only)
+    if (report->is_compacted && of_writers)
+        add_note(op, report,
+                 "its compaction is the daemon's, which leaves it to its writers all the same: its "
+                 "options ask for what only they do, or say write-only = false",
+                 "tarn table alter --set write-only=true, once nobody needs what they do beside "
+                 "compaction; tarn compact does it when it is told to");
+    else if (report->is_compacted && !report->found.is_write_only)
         add_note(op, report,
                  "its compaction is the daemon's, and its writers compact, too: of two that meet "
                  "one fails, and is made again",
@@ -117,12 +124,16 @@ static struct tarn_status *adopt(struct tarn_op *op, const struct adopt *a,
                                  struct tarn_adopt_report *report)
 {
     TARN_OWN(tarn_table_drop_ref) struct tarn_table *table = NULL;
+    TARN_OWN(tarn_table_view_drop) const struct tarn_table_view *view = NULL;
     TARN_TRY(tarn_catalog_table(op, a->service->catalog, report->database, report->name,
                                 tarn_slice_str(NULL), &table));
     report->uuid = tarn_arena_str(op->arena, tarn_slice_str(tarn_table_uuid(table)));
     struct tarn_status *s = take_compaction(op, a, table, report);
     report->is_compacted = tarn_table_is_compacted(table);
-    return s;
+    TARN_TRY(s);
+    TARN_TRY(tarn_table_look(op, table, &view));
+    say_compaction(op, report, tarn_maintain_is_of_writers(&view->schema, &view->options));
+    return TARN_OK;
 }
 
 static struct tarn_status *look_and_adopt(struct tarn_op *op, const struct adopt *a,
@@ -141,10 +152,7 @@ static struct tarn_status *look_and_adopt(struct tarn_op *op, const struct adopt
                                 a->request->files, &report->found));
     if (folder->damaged != NULL)
         return tarn_status_new(TARN_IDENTITY_DAMAGED, "%s", folder->damaged);
-    if (!a->request->check_only)
-        TARN_TRY(adopt(op, a, report));
-    say_compaction(op, report);
-    return TARN_OK;
+    return a->request->check_only ? TARN_OK : adopt(op, a, report);
 }
 
 static struct tarn_status *do_folder(struct tarn_op *op, const struct adopt *a,

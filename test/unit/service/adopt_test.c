@@ -79,6 +79,7 @@ static void build(struct fixture *f, struct tarn_test *t)
     expect_ok(tarn_store_put(f->inner, t->op, "old.db/bad/schema/schema-1", S("{")));
     expect_ok(tarn_store_put(f->inner, t->op, "old.db/junk/file", S("x")));
     expect_ok(tarn_store_put(f->inner, t->op, "old.db/_tmp/file", S("x")));
+    put_schema(f, "own.db/t", ",\"write-only\":\"false\"");
     put_schema(f, "old.db/w", ",\"write-only\":\"true\"");
 }
 
@@ -118,6 +119,8 @@ TARN_TEST(adopt, says_what_becomes_of_compaction)
     expect_str(reports.notes, "");
     expect_ok(adopt_with(&f, TAKE, "old.a", &reports));
     expect_true(strstr(reports.notes, "its writers compact, too") != NULL);
+    expect_ok(adopt_with(&f, TAKE, "own.t", &reports));
+    expect_true(strstr(reports.notes, "leaves it to its writers all the same") != NULL);
     expect_ok(adopt_with(&f, TAKE, "old.agg", &reports));
     expect_true(strstr(reports.notes, "its compaction stays its writers'") != NULL);
     expect_true(strstr(reports.notes, "merge-engine = aggregation") != NULL);
