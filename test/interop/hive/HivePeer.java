@@ -15,6 +15,7 @@ import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.hive.metastore.HiveMetaStoreClient;
 import org.apache.hadoop.hive.metastore.api.Database;
 import org.apache.hadoop.hive.metastore.api.FieldSchema;
+import org.apache.hadoop.hive.metastore.api.NoSuchObjectException;
 import org.apache.hadoop.hive.metastore.api.Partition;
 import org.apache.hadoop.hive.metastore.api.SerDeInfo;
 import org.apache.hadoop.hive.metastore.api.StorageDescriptor;
@@ -130,20 +131,32 @@ public class HivePeer {
     static Map<String, Object> databases() throws Exception {
         Map<String, Object> out = new TreeMap<>();
         for (String name : client.getAllDatabases()) {
-            Database d = client.getDatabase(name);
-            Map<String, Object> facts = new TreeMap<>();
-            facts.put("comment", d.getDescription());
-            facts.put("location", d.getLocationUri());
-            facts.put("owner", d.getOwnerName());
-            facts.put("parameters", new TreeMap<>(d.getParameters()));
-            Map<String, Object> tables = new TreeMap<>();
-            for (String t : client.getAllTables(name)) {
-                tables.put(t, table(client.getTable(name, t)));
+            try {
+                out.put(name, database(name));
+            } catch (NoSuchObjectException e) {
+                // dropped since it was listed, it or a table in it: as if it were asked a moment later
+                out.remove(name);
+                if (client.getAllDatabases().contains(name)) {
+                    return databases();
+                }
             }
-            facts.put("tables", tables);
-            out.put(name, facts);
         }
         return out;
+    }
+
+    static Map<String, Object> database(String name) throws Exception {
+        Database d = client.getDatabase(name);
+        Map<String, Object> facts = new TreeMap<>();
+        facts.put("comment", d.getDescription());
+        facts.put("location", d.getLocationUri());
+        facts.put("owner", d.getOwnerName());
+        facts.put("parameters", new TreeMap<>(d.getParameters()));
+        Map<String, Object> tables = new TreeMap<>();
+        for (String t : client.getAllTables(name)) {
+            tables.put(t, table(client.getTable(name, t)));
+        }
+        facts.put("tables", tables);
+        return facts;
     }
 
     static List<List<String>> columns(List<FieldSchema> fields) {
