@@ -41,6 +41,11 @@ TARN_MUST struct tarn_status *tarn_cli_option_pairs(struct tarn_cli *cli, const 
 /* A value of names with commas between (args.h); none where the option was not given. */
 TARN_MUST struct tarn_status *tarn_cli_option_names(struct tarn_cli *cli, const char *name,
                                                     ProtobufCBinaryData **out, size_t *count);
+/* "dt=2026-01-31,hour=3"; k=null: where k is null, and a value in quotes is text even where it is 'null'. what: of the command line. In the
+ * op's arena (partitions.c). */
+TARN_MUST struct tarn_status *tarn_cli_partition(struct tarn_cli *cli, const char *text,
+                                                 const char *what, Tarn__V1__PartitionValue ***out,
+                                                 size_t *count);
 /* --snapshot N or --at TIME; NULL where neither is given. */
 TARN_MUST struct tarn_status *tarn_cli_version(struct tarn_cli *cli, Tarn__V1__Version **out);
 /* --how; AUTO where it isn't given. */

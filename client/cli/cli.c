@@ -208,13 +208,19 @@ static struct tarn_status *choose_command(struct tarn_cli *cli, struct rest *res
         at = tarn_cli_args_word(tarn_cli_global_options, rest->argc, rest->argv, at);
         if (at == rest->argc && help)
             return tarn_cli_help(cli->out, name), TARN_OK;
-        if (at == rest->argc)
+        bool alone = find_command(name) != NULL; /* a command by itself, too */
+        if (at == rest->argc && !alone)
             return group_alone(cli, name);
-        const char *full = tarn_arena_printf(cli->op.arena, "%s %s", name, rest->argv[at]);
-        if (find_command(full) == NULL)
+        const char *full = at == rest->argc
+                               ? name
+                               : tarn_arena_printf(cli->op.arena, "%s %s", name, rest->argv[at]);
+        bool found = at < rest->argc && find_command(full) != NULL;
+        if (!found && !alone)
             return unknown_command(cli, rest->argv[at], name);
-        leave_out(rest, at);
-        name = full;
+        if (found) {
+            leave_out(rest, at);
+            name = full;
+        }
     }
     *command = find_command(name);
     if (*command == NULL)

@@ -90,17 +90,23 @@ struct tarn_status *tarn_cli_db_alter(struct tarn_cli *cli);
 struct tarn_status *tarn_cli_db_drop(struct tarn_cli *cli);
 /* table.c, create.c, alter.c */
 struct tarn_status *tarn_cli_table_create(struct tarn_cli *cli);
+struct tarn_status *tarn_cli_table_register(struct tarn_cli *cli);
+struct tarn_status *tarn_cli_table_replace(struct tarn_cli *cli);
 struct tarn_status *tarn_cli_table_list(struct tarn_cli *cli);
 struct tarn_status *tarn_cli_table_show(struct tarn_cli *cli);
 struct tarn_status *tarn_cli_table_alter(struct tarn_cli *cli);
 struct tarn_status *tarn_cli_table_rename(struct tarn_cli *cli);
 struct tarn_status *tarn_cli_table_drop(struct tarn_cli *cli);
+/* partitions.c */
+struct tarn_status *tarn_cli_partitions(struct tarn_cli *cli);
+struct tarn_status *tarn_cli_partitions_create(struct tarn_cli *cli);
+struct tarn_status *tarn_cli_partitions_mark(struct tarn_cli *cli);
+struct tarn_status *tarn_cli_partitions_drop(struct tarn_cli *cli);
 /* load.c, scan.c */
 struct tarn_status *tarn_cli_load(struct tarn_cli *cli);
 struct tarn_status *tarn_cli_scan(struct tarn_cli *cli);
 /* look.c, history.c */
 struct tarn_status *tarn_cli_files(struct tarn_cli *cli);
-struct tarn_status *tarn_cli_partitions(struct tarn_cli *cli);
 struct tarn_status *tarn_cli_buckets(struct tarn_cli *cli);
 struct tarn_status *tarn_cli_plan(struct tarn_cli *cli);
 struct tarn_status *tarn_cli_snapshots(struct tarn_cli *cli);
@@ -154,6 +160,8 @@ extern const struct tarn_cli_option tarn_cli_commits_options[], tarn_cli_db_crea
     tarn_cli_compact_options[], tarn_cli_jobs_options[], tarn_cli_adopt_options[];
 extern const struct tarn_cli_option tarn_cli_watch_options[], tarn_cli_consumer_set_options[],
     tarn_cli_tag_create_options[], tarn_cli_rollback_options[], tarn_cli_schema_rollback_options[],
+    tarn_cli_table_replace_options[], tarn_cli_partitions_create_options[],
+    tarn_cli_partitions_mark_options[], tarn_cli_partitions_drop_options[],
     tarn_cli_branch_create_options[], tarn_cli_object_create_options[],
     tarn_cli_view_alter_options[], tarn_cli_function_alter_options[],
     tarn_cli_object_drop_options[];

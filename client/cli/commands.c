@@ -56,6 +56,15 @@ const struct tarn_cli_command tarn_cli_commands[] = {
      "  tarn table alter shop.orders --add-column 'address.zip STRING' --move-column note --last"},
     {"table rename", "DATABASE.TABLE NEW_NAME", 2, 2, NULL, tarn_cli_table_rename,
      "give a table another name, or another database", NULL},
+    {"table register", "DATABASE.TABLE URI", 2, 2, NULL, tarn_cli_table_register,
+     "make a table known that others put into the warehouse",
+     "It lies in the folder of its name, DATABASE.db/TABLE; those that are listed or named are found by themselves.\n\n"
+     "  tarn table register shop.orders s3://lake/warehouse/shop.db/orders"},
+    {"table replace", "DATABASE.TABLE", 1, 1, tarn_cli_table_replace_options,
+     tarn_cli_table_replace, "another schema for a table, whose rows go",
+     "Its history, tags and branches stay, so the rows can be had again: tarn rollback. The columns it is partitioned by\n"
+     "stay, too. Writers that are open have to be started anew.\n\n"
+     "  tarn table replace shop.orders --columns 'id STRING NOT NULL, item STRING' --primary-key id"},
     {"table drop", "DATABASE.TABLE", 1, 1, tarn_cli_table_drop_options, tarn_cli_table_drop,
      "drop a table with its data", NULL},
 
@@ -129,6 +138,18 @@ const struct tarn_cli_command tarn_cli_commands[] = {
      "  tarn commits shop.orders --user orders-job --id 42"},
     {"partitions", "DATABASE.TABLE", 1, 1, tarn_cli_version_options, tarn_cli_partitions,
      "partitions with rows, files and bytes", NULL},
+    {"partitions create", "DATABASE.TABLE K=V[,K=V]...", 2, -1, tarn_cli_partitions_create_options,
+     tarn_cli_partitions_create, "make partitions without files, for engines that list them",
+     "  tarn partitions create shop.orders dt=2026-01-31,hour=3 dt=2026-01-31,hour=4"},
+    {"partitions mark", "DATABASE.TABLE K=V[,K=V]...", 2, -1, tarn_cli_partitions_mark_options,
+     tarn_cli_partitions_mark, "say that partitions are done: all of their rows are there",
+     "Columns that aren't named: any value. Who waits for a partition asks whether it is marked; nothing else\n"
+     "changes, and rows may still come.\n\n"
+     "  tarn partitions mark shop.orders dt=2026-01-31"},
+    {"partitions drop", "DATABASE.TABLE K=V[,K=V]...", 2, -1, tarn_cli_partitions_drop_options,
+     tarn_cli_partitions_drop, "drop partitions with all of their rows, in one commit",
+     "Columns that aren't named: any value.\n\n"
+     "  tarn partitions drop shop.orders dt=2025-01-31 dt=null"},
     {"buckets", "DATABASE.TABLE", 1, 1, tarn_cli_version_options, tarn_cli_buckets,
      "buckets with their sorted runs", NULL},
     {"schemas", "DATABASE.TABLE", 1, 1, NULL, tarn_cli_schemas, "the schemas a table has had",

@@ -115,34 +115,6 @@ struct tarn_status *tarn_cli_jobs(struct tarn_cli *cli)
 
 /* --- compact --- */
 
-/* "dt=2026-01-31,hour=3"; a value in quotes is text even where it is 'null'. */
-static struct tarn_status *partition_values(struct tarn_cli *cli, Tarn__V1__CompactRequest *request)
-{
-    const char *text = tarn_cli_args_text(&cli->args, "partition");
-    struct tarn_slice *parts = NULL;
-    size_t count = 0;
-
-    if (text == NULL)
-        return TARN_OK;
-    struct tarn_status *status = tarn_cli_names(cli->op.arena, text, &parts, &count);
-    if (status != NULL)
-        return tarn_cli_misused(cli, tarn_status_wrap(status, "--partition"));
-    request->partition = tarn_arena_calloc(cli->op.arena, count, sizeof *request->partition);
-    for (size_t i = 0; i < count; i++) {
-        Tarn__V1__PartitionValue *value = tarn_arena_alloc(cli->op.arena, sizeof *value);
-        struct tarn_slice key, v;
-        tarn__v1__partition_value__init(value);
-        TARN_TRY(tarn_cli_misused(
-            cli, tarn_cli_pair((const char *)parts[i].data, "--partition", &key, &v)));
-        bool quoted = v.size >= 2 && v.data[0] == '\'' && v.data[v.size - 1] == '\'';
-        value->is_null = tarn_slice_is(v, "null");
-        value->column = tarn_cli_bytes(key);
-        value->value = tarn_cli_bytes(quoted ? tarn_slice_of(v.data + 1, v.size - 2) : v);
-        request->partition[request->n_partition++] = value;
-    }
-    return TARN_OK;
-}
-
 static struct tarn_status *follow(struct tarn_client_stream *stream,
                                   struct tarn_cli_progress *progress,
                                   Tarn__V1__CompactProgress **first,
@@ -221,7 +193,10 @@ struct tarn_status *tarn_cli_compact(struct tarn_cli *cli)
     struct tarn_cli_progress progress;
 
     TARN_TRY(tarn_cli_table_ref(cli, cli->args.words[0], &request.table));
-    TARN_TRY(partition_values(cli, &request));
+    const char *partition = tarn_cli_args_text(&cli->args, "partition");
+    if (partition != NULL)
+        TARN_TRY(tarn_cli_partition(cli, partition, "--partition", &request.partition,
+                                    &request.n_partition));
     request.full = tarn_cli_args_has(&cli->args, "full");
     request.wait = tarn_cli_args_has(&cli->args, "wait");
     request.dry_run = tarn_cli_args_has(&cli->args, "dry-run");

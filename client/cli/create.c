@@ -1,18 +1,23 @@
 #include "table.h"
 #include "upload.h"
 
+#define DEFINITION                                                                                 \
+    {"columns", 0, "SQL", "the columns: 'id BIGINT NOT NULL, name STRING'", false},                \
+        {"like", 0, "DATABASE.TABLE", "columns, keys and options of that table", false},           \
+        {"schema-file", 0, "FILE", "those of a Paimon schema file (schema-0)", false},             \
+        {"from-file", 0, "FILE", "the columns of a Parquet or Arrow file", false},                 \
+        {"primary-key", 0, "A,B", "its primary key", false},                                       \
+        {"partition-by", 0, "A,B", "the columns it is partitioned by", false},                     \
+        {"option", 0, "KEY=VALUE", "a table option, as bucket=4", true},                           \
+    {                                                                                              \
+        "comment", 0, "TEXT", "what it is for", false                                              \
+    }
 const struct tarn_cli_option tarn_cli_table_create_options[] = {
-    {"columns", 0, "SQL", "the columns: 'id BIGINT NOT NULL, name STRING'", false},
-    {"like", 0, "DATABASE.TABLE", "columns, keys and options of that table", false},
-    {"schema-file", 0, "FILE", "those of a Paimon schema file (schema-0)", false},
-    {"from-file", 0, "FILE", "the columns of a Parquet or Arrow file", false},
-    {"primary-key", 0, "A,B", "its primary key", false},
-    {"partition-by", 0, "A,B", "the columns it is partitioned by", false},
-    {"option", 0, "KEY=VALUE", "a table option, as bucket=4", true},
-    {"comment", 0, "TEXT", "what it is for", false},
+    DEFINITION,
     {"if-not-exists", 0, NULL, "fine where it is already there", false},
     {0},
 };
+const struct tarn_cli_option tarn_cli_table_replace_options[] = {DEFINITION, {0}};
 
 /* --- the columns of a file: the daemon's worker reads them --- */
 
@@ -72,8 +77,8 @@ static struct tarn_status *check_source(struct tarn_cli *cli,
         count += tarn_cli_args_has(&cli->args, names[i]);
     if (count != 1 && !(count == 0 && is_object_table(request)))
         return tarn_cli_usage(cli,
-                              "table create needs %s of --columns, --like, --schema-file, "
-                              "--from-file",
+                              "%s needs %s of --columns, --like, --schema-file, --from-file",
+                              cli->command->name,
                               count == 0 ? "one" : "only one");
     return TARN_OK;
 }
@@ -121,4 +126,20 @@ struct tarn_status *tarn_cli_table_create(struct tarn_cli *cli)
     TARN_TRY(tarn_cli_ask(cli, "CatalogService/CreateTable", &request.base,
                           &tarn__v1__table__descriptor, &made));
     return tarn_cli_show_made(cli, "created", made);
+}
+
+struct tarn_status *tarn_cli_table_replace(struct tarn_cli *cli)
+{
+    Tarn__V1__ReplaceTableRequest request = TARN__V1__REPLACE_TABLE_REQUEST__INIT;
+    Tarn__V1__CreateTableRequest definition = TARN__V1__CREATE_TABLE_REQUEST__INIT;
+    TARN_OWN(tarn_cli_message_drop) Tarn__V1__InferResponse *inferred = NULL;
+    TARN_OWN(tarn_cli_message_drop) Tarn__V1__Table *made = NULL;
+
+    TARN_TRY(make_request(cli, &definition, &inferred));
+    TARN_TRY(tarn_cli_table_ref(cli, cli->args.words[0], &request.table));
+    request.definition = &definition;
+    request.request_id = definition.request_id;
+    TARN_TRY(tarn_cli_ask(cli, "CatalogService/ReplaceTable", &request.base,
+                          &tarn__v1__table__descriptor, &made));
+    return tarn_cli_show_made(cli, "replaced", made);
 }

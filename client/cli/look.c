@@ -5,7 +5,7 @@
 
 #include "tarn/v1/table.pb-c.h"
 
-/* What a version of a table consists of: files, partitions, buckets, and what a scan would read. */
+/* What a version of a table consists of: files, buckets, and what a scan would read. */
 
 const struct tarn_cli_option tarn_cli_version_options[] = {TARN_CLI_VERSION_OPTIONS, {0}};
 const struct tarn_cli_option tarn_cli_files_options[] = {
@@ -45,14 +45,6 @@ static const struct tarn_cli_column file_columns[] = {
     {"created", "CREATED", TARN_CLI_TIME},
 };
 
-static void list_int_or_null(struct tarn_cli_list *list, bool there, int64_t value)
-{
-    if (there)
-        tarn_cli_list_int(list, value);
-    else
-        tarn_cli_list_null(list);
-}
-
 static void add_file(struct tarn_cli_list *list, const Tarn__V1__FileInfo *info)
 {
     Tarn__V1__DataFile none;
@@ -66,14 +58,14 @@ static void add_file(struct tarn_cli_list *list, const Tarn__V1__FileInfo *info)
     tarn_cli_list_text(list, tarn_cli_or_null(info->path));
     tarn_cli_list_int(list, file->size);
     tarn_cli_list_int(list, file->row_count);
-    list_int_or_null(list, file->_delete_row_count_case != 0, file->delete_row_count);
+    tarn_cli_list_int_or_null(list, file->_delete_row_count_case != 0, file->delete_row_count);
     tarn_cli_list_text(list, tarn_cli_or_null(info->min_key));
     tarn_cli_list_text(list, tarn_cli_or_null(info->max_key));
     tarn_cli_list_int(list, file->min_sequence);
     tarn_cli_list_int(list, file->max_sequence);
     tarn_cli_list_int(list, file->schema_id);
     tarn_cli_list_text(list, file->source == 0 ? "append" : file->source == 1 ? "compact" : NULL);
-    list_int_or_null(list, info->added_by > 0, info->added_by);
+    tarn_cli_list_int_or_null(list, info->added_by > 0, info->added_by);
     tarn_cli_list_int(list, file->_creation_time_case != 0 ? file->creation_time_ms : 0);
 }
 
@@ -101,52 +93,7 @@ struct tarn_status *tarn_cli_files(struct tarn_cli *cli)
     }
 }
 
-/* --- partitions, buckets --- */
-
-static const struct tarn_cli_column partition_columns[] = {
-    {"partition", "PARTITION", TARN_CLI_TEXT}, {"values", NULL, TARN_CLI_ANY},
-    {"records", "RECORDS", TARN_CLI_INT},      {"files", "FILES", TARN_CLI_INT},
-    {"size_bytes", "SIZE", TARN_CLI_SIZE},     {"buckets", "BUCKETS", TARN_CLI_INT},
-    {"last_file", "LAST FILE", TARN_CLI_TIME},
-};
-
-static struct tarn_json *partition_values(const Tarn__V1__PartitionInfo *info)
-{
-    struct tarn_json *object = tarn_json_object();
-    for (size_t i = 0; i < info->n_values; i++) {
-        TARN_OWN(tarn_free_drop) char *key =
-            tarn_slice_dup(tarn_cli_slice(info->values[i]->column));
-        tarn_json_set(object, key,
-                      info->values[i]->is_null
-                          ? tarn_json_null()
-                          : tarn_json_string(tarn_cli_slice(info->values[i]->value)));
-    }
-    return object;
-}
-
-struct tarn_status *tarn_cli_partitions(struct tarn_cli *cli)
-{
-    Tarn__V1__ListPartitionsRequest request = TARN__V1__LIST_PARTITIONS_REQUEST__INIT;
-    TARN_OWN(tarn_cli_message_drop) Tarn__V1__ListPartitionsResponse *answer = NULL;
-    TARN_OWN(tarn_cli_list_drop) struct tarn_cli_list *list = NULL;
-
-    TARN_TRY(tarn_cli_table_ref(cli, cli->args.words[0], &request.table));
-    TARN_TRY(tarn_cli_version(cli, &request.version));
-    TARN_TRY(tarn_cli_ask(cli, "TableService/ListPartitions", &request.base,
-                          &tarn__v1__list_partitions_response__descriptor, &answer));
-    list = tarn_cli_list_new(cli, partition_columns, TARN_COUNT_OF(partition_columns));
-    for (size_t i = 0; i < answer->n_partitions; i++) {
-        const Tarn__V1__PartitionInfo *info = answer->partitions[i];
-        tarn_cli_list_text(list, tarn_cli_or_null(info->partition));
-        tarn_cli_list_any(list, partition_values(info), tarn_slice_str(""));
-        tarn_cli_list_int(list, info->record_count);
-        tarn_cli_list_int(list, info->file_count);
-        tarn_cli_list_int(list, info->size);
-        tarn_cli_list_int(list, info->bucket_count);
-        tarn_cli_list_int(list, info->last_file_time_ms);
-    }
-    return tarn_cli_list_end(list);
-}
+/* --- buckets --- */
 
 static const struct tarn_cli_column bucket_columns[] = {
     {"partition", "PARTITION", TARN_CLI_TEXT}, {"bucket", "BUCKET", TARN_CLI_INT},

@@ -264,6 +264,14 @@ void tarn_cli_list_null(struct tarn_cli_list *list)
     put(list, (struct value){.is_null = true});
 }
 
+void tarn_cli_list_int_or_null(struct tarn_cli_list *list, bool there, int64_t value)
+{
+    if (there)
+        tarn_cli_list_int(list, value);
+    else
+        tarn_cli_list_null(list);
+}
+
 struct tarn_status *tarn_cli_list_end(struct tarn_cli_list *list)
 {
     FILE *out = list->cli->out;

@@ -44,6 +44,7 @@ void tarn_cli_list_real(struct tarn_cli_list *list, double value);
 void tarn_cli_list_any(struct tarn_cli_list *list, struct tarn_json *consumed,
                        struct tarn_slice text);
 void tarn_cli_list_null(struct tarn_cli_list *list);
+void tarn_cli_list_int_or_null(struct tarn_cli_list *list, bool there, int64_t value);
 /* What is left, and the end of an array. Not for the list of a record. */
 TARN_MUST struct tarn_status *tarn_cli_list_end(struct tarn_cli_list *list);
 

@@ -99,6 +99,22 @@ struct tarn_status *tarn_cli_table_show(struct tarn_cli *cli)
     return tarn_cli_show_table(cli, answer);
 }
 
+struct tarn_status *tarn_cli_table_register(struct tarn_cli *cli)
+{
+    Tarn__V1__RegisterTableRequest request = TARN__V1__REGISTER_TABLE_REQUEST__INIT;
+    Tarn__V1__TableRef *table = NULL;
+    TARN_OWN(tarn_cli_message_drop) Tarn__V1__Table *made = NULL;
+
+    TARN_TRY(tarn_cli_table_ref(cli, cli->args.words[0], &table));
+    request.database = table->database;
+    request.table = table->table;
+    request.path = tarn_cli_bytes_str(cli->args.words[1]);
+    request.request_id = tarn_cli_request_id(cli);
+    TARN_TRY(tarn_cli_ask(cli, "CatalogService/RegisterTable", &request.base,
+                          &tarn__v1__table__descriptor, &made));
+    return tarn_cli_show_made(cli, "registered", made);
+}
+
 /* --- listing --- */
 
 static const struct tarn_cli_column list_columns[] = {

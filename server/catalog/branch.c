@@ -129,7 +129,9 @@ struct tarn_status *tarn_catalog_create_branch(struct tarn_op *op, struct tarn_c
 {
     TARN_TRY(check_main(table));
     tarn_exec_lock(&catalog->change);
-    struct tarn_status *s = tarn_table_create_branch(op, table, branch, tag);
+    struct tarn_status *s = tarn_catalog__forget_notes(op, catalog, table, branch);
+    if (s == TARN_OK)
+        s = tarn_table_create_branch(op, table, branch, tag);
     pthread_mutex_unlock(&catalog->change);
     return s;
 }
@@ -141,6 +143,7 @@ static struct tarn_status *drop_branch(struct tarn_op *op, struct tarn_catalog *
     tarn_table_names(op, table, &database, &name);
     TARN_TRY(close_branch(op, catalog, database, object_name(op, name, branch), true));
     TARN_TRY(tarn_table_remove_branch(op, table, branch));
+    TARN_TRY(tarn_catalog__forget_notes(op, catalog, table, branch));
     return tarn_table_forget_branch(catalog->env, tarn_table_uuid(table), branch);
 }
 
@@ -163,7 +166,8 @@ static struct tarn_status *rename_branch(struct tarn_op *op, struct tarn_catalog
     struct tarn_slice database, name;
     tarn_table_names(op, table, &database, &name);
     TARN_TRY(close_branch(op, catalog, database, object_name(op, name, branch), true));
-    return tarn_table_rename_branch(op, table, branch, to);
+    TARN_TRY(tarn_table_rename_branch(op, table, branch, to));
+    return tarn_catalog__move_notes(op, catalog, table, branch, to);
 }
 
 struct tarn_status *tarn_catalog_rename_branch(struct tarn_op *op, struct tarn_catalog *catalog,

@@ -70,6 +70,11 @@ TARN_MUST struct tarn_status *tarn_database_drop(struct tarn_op *op, struct tarn
 TARN_MUST struct tarn_status *tarn_catalog_create_table(
     struct tarn_op *op, struct tarn_catalog *catalog, struct tarn_slice database,
     struct tarn_slice name, const struct tarn_schema *draft, struct tarn_table **out);
+/* One that others made, in the folder of its name: path says where it is thought to be, as an URI or without its scheme. PATH_INVALID:
+ * that is another place, or there is no table; TABLE_EXISTS: it is known by now, as are all that were listed or named once. */
+TARN_MUST struct tarn_status *tarn_catalog_register_table(
+    struct tarn_op *op, struct tarn_catalog *catalog, struct tarn_slice database,
+    struct tarn_slice name, struct tarn_slice path, struct tarn_table **out);
 /* By name, and uuid where not empty; a table that others put into the warehouse is adopted here. */
 TARN_MUST struct tarn_status *tarn_catalog_table(struct tarn_op *op, struct tarn_catalog *catalog,
                                                  struct tarn_slice database, struct tarn_slice name,
@@ -173,5 +178,11 @@ TARN_MUST struct tarn_status *tarn_catalog_alter_table(struct tarn_op *op,
                                                        struct tarn_table *table,
                                                        const struct tarn_schema_change *changes,
                                                        size_t count);
+/* Its rows go, in a snapshot that can be gone back to, and its schema is followed by one made of `draft` (tarn_schema_replace); uuid, history,
+ * tags and branches stay. Cut off it may be empty, with its old schema. BUSY: it is, and nothing else happened. */
+TARN_MUST struct tarn_status *tarn_catalog_replace_table(struct tarn_op *op,
+                                                         struct tarn_catalog *catalog,
+                                                         struct tarn_table *table,
+                                                         const struct tarn_schema *draft);
 
 #endif

@@ -265,6 +265,7 @@ static struct tarn_status *drop(struct tarn_op *op, struct tarn_catalog *catalog
     const char *path = tarn_arena_str(op->arena, tarn_slice_str(tarn_table_path(table)));
     bool by_name = is_placed_by_name(op, table);
     TARN_TRY(tarn_catalog__close_branches(op, catalog, table, true));
+    TARN_TRY(tarn_catalog__forget_notes(op, catalog, table, (struct tarn_slice){0}));
     TARN_TRY(tarn_table_retire(op, table, true));
     tarn_catalog__forget(catalog, database, name);
     if (!tarn_catalog_is_external(catalog, table))

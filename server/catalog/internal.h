@@ -208,6 +208,17 @@ TARN_MUST struct tarn_status *tarn_catalog__change_body(struct tarn_op *op,
                                                         const struct tarn_object_change *changes,
                                                         size_t count);
 
+/* Notes of partitions (partition_notes.c). Holds `change`. branch absent: all that there are of the table and its branches. */
+TARN_MUST struct tarn_status *tarn_catalog__forget_notes(struct tarn_op *op,
+                                                         struct tarn_catalog *catalog,
+                                                         struct tarn_table *table,
+                                                         struct tarn_slice branch);
+TARN_MUST struct tarn_status *tarn_catalog__move_notes(struct tarn_op *op,
+                                                       struct tarn_catalog *catalog,
+                                                       struct tarn_table *table,
+                                                       struct tarn_slice branch,
+                                                       struct tarn_slice to);
+
 /* The owner object (owner.c). */
 TARN_MUST struct tarn_status *tarn_catalog__take_warehouse(struct tarn_op *op,
                                                            struct tarn_catalog *catalog);

@@ -502,6 +502,41 @@ struct tarn_status *tarn_schema_create(const struct tarn_schema *draft, int64_t 
     return TARN_OK;
 }
 
+static const struct tarn_field *partition_field(const struct tarn_schema *s, size_t i)
+{
+    return &s->fields[tarn_schema_find(s, s->partition_keys[i])];
+}
+
+static struct tarn_status *check_same_partitions(const struct tarn_schema *old,
+                                                 const struct tarn_schema *new)
+{
+    bool same = old->partition_key_count == new->partition_key_count;
+    for (size_t i = 0; same && i < old->partition_key_count; i++)
+        same = tarn_slice_equal(old->partition_keys[i], new->partition_keys[i]) &&
+               partition_field(old, i)->type->id == partition_field(new, i)->type->id;
+    return same ? TARN_OK
+                : tarn_status_new(TARN_UNSUPPORTED_FEATURE,
+                                  "a table's partition columns and their types stay when it is "
+                                  "replaced; drop it and make it anew");
+}
+
+struct tarn_status *tarn_schema_replace(const struct tarn_schema *old,
+                                        const struct tarn_schema *draft, int64_t time_ms,
+                                        struct tarn_arena *arena, struct tarn_schema *out)
+{
+    struct tarn_schema s = *draft;
+    int32_t next = old->highest_field_id + 1;
+    s.id = old->id + 1;
+    s.time_ms = time_ms;
+    TARN_TRY(tarn_format__apply_directives(&s, arena));
+    s.fields = tarn_format__assign_ids(s.fields, s.field_count, &next, arena);
+    s.highest_field_id = highest_id(s.fields, s.field_count);
+    TARN_TRY(tarn_format__settle_schema(&s, arena));
+    TARN_TRY(check_same_partitions(old, &s));
+    *out = s;
+    return TARN_OK;
+}
+
 struct tarn_status *tarn_columns_parse(struct tarn_slice text, struct tarn_arena *arena,
                                        const struct tarn_field **fields, size_t *count)
 {

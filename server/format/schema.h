@@ -50,6 +50,12 @@ size_t tarn_schema_trimmed_key_columns(const struct tarn_schema *s, struct tarn_
  * docs/format.md "Constraints". `draft` has names, types, keys, options, comment. */
 TARN_MUST struct tarn_status *tarn_schema_create(const struct tarn_schema *draft, int64_t time_ms,
                                                  struct tarn_arena *arena, struct tarn_schema *out);
+/* The schema that comes after `old` and has nothing of it but the table: its columns get ids that none had before, since what was written under
+ * `old` is none of theirs. Partition columns stay, with their types: UNSUPPORTED_FEATURE. Else as tarn_schema_create. */
+TARN_MUST struct tarn_status *tarn_schema_replace(const struct tarn_schema *old,
+                                                  const struct tarn_schema *draft, int64_t time_ms,
+                                                  struct tarn_arena *arena,
+                                                  struct tarn_schema *out);
 /* Parses "id BIGINT NOT NULL COMMENT 'x', name STRING" into draft fields; backquoted names too. */
 TARN_MUST struct tarn_status *tarn_columns_parse(struct tarn_slice text, struct tarn_arena *arena,
                                                  const struct tarn_field **fields, size_t *count);

@@ -27,7 +27,7 @@ extern const struct tarn_rest__endpoint tarn_rest__database_endpoints[],
     tarn_rest__table_endpoints[], tarn_rest__snapshot_endpoints[], tarn_rest__tag_endpoints[],
     tarn_rest__branch_endpoints[], tarn_rest__partition_endpoints[], tarn_rest__view_endpoints[],
     tarn_rest__function_endpoints[], tarn_rest__consumer_endpoints[],
-    tarn_rest__permission_endpoints[], tarn_rest__absent_endpoints[];
+    tarn_rest__permission_endpoints[];
 #define TARN_REST_END                                                                              \
     {                                                                                              \
         NULL, NULL, NULL                                                                           \

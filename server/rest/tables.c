@@ -158,6 +158,33 @@ static struct tarn_status *create_table(struct tarn_rest__call *call)
     }
 }
 
+static struct tarn_status *register_table(struct tarn_rest__call *call)
+{
+    struct tarn_table_ref ref;
+    struct tarn_slice path;
+    struct tarn_table_facts facts;
+    TARN_TRY(tarn_rest__identifier(call->body, "identifier", &ref));
+    TARN_TRY(tarn_rest__need_text(call->body, "path", &path));
+    struct tarn_status *s = tarn_service_register_table(
+        call->op, call->service, tarn_http_argument(call->request, "database"), ref.table, path,
+        &facts);
+    return tarn_status_reason(s) == TARN_TABLE_EXISTS ? tarn_rest__about(s, "TABLE", ref.table) : s;
+}
+
+static struct tarn_status *replace_table(struct tarn_rest__call *call)
+{
+    struct tarn_table_ref ref;
+    struct tarn_table_facts facts;
+    struct tarn_table_request request = {0};
+    const struct tarn_json *schema;
+    TARN_TRY(tarn_rest__ref(call, &ref));
+    TARN_TRY(tarn_rest__object(call->body, "schema", &schema));
+    if (schema == NULL)
+        return tarn_status_new(TARN_INVALID_ARGUMENT, "\"schema\" is missing");
+    TARN_TRY(tarn_rest__to_schema(call->op, schema, &request));
+    return tarn_service_replace_table(call->op, call->service, ref, &request, &facts);
+}
+
 static struct tarn_status *alter_table(struct tarn_rest__call *call)
 {
     struct tarn_table_ref ref;
@@ -236,6 +263,8 @@ const struct tarn_rest__endpoint tarn_rest__table_endpoints[] = {
     {"GET", TABLE, get_table},
     {"POST", TABLE, alter_table},
     {"DELETE", TABLE, drop_table},
+    {"POST", TABLE "/replace", replace_table},
+    {"POST", DATABASE "/register", register_table},
     {"POST", "/tables/rename", rename_table},
     {"POST", TABLE "/auth", authorize_query},
     {"GET", TABLE "/token", get_token},

@@ -125,25 +125,26 @@ static void fill_table(struct tarn_op *op, const struct tarn_table_facts *facts,
     out->compaction = tarn_rpc__compaction_owner(facts->is_compacted);
 }
 
-static struct tarn_status *create_table(struct tarn_op *op, struct tarn_service *service,
-                                        const void *request, void *response)
+/* What is in the request, but for `like`, which lies in *like. */
+static struct tarn_table_request take_definition(struct tarn_op *op,
+                                                 const Tarn__V1__CreateTableRequest *q,
+                                                 struct tarn_table_ref *like)
 {
-    const Tarn__V1__CreateTableRequest *q = request;
     struct tarn_field *fields = TARN_RPC_ARRAY(op, q->n_fields, *fields);
     const char **types = TARN_RPC_ARRAY(op, q->n_fields, *types);
     for (size_t i = 0; i < q->n_fields; i++) {
         fields[i] = tarn_rpc__field(q->fields[i]);
         types[i] = q->fields[i]->type;
     }
-    struct tarn_table_ref like = tarn_rpc__ref(q->like);
-    struct tarn_table_request t = {
+    *like = tarn_rpc__ref(q->like);
+    return (struct tarn_table_request){
         .database = tarn_rpc__slice(q->database),
         .name = tarn_rpc__slice(q->table),
         .fields = fields,
         .field_types = types,
         .field_count = q->n_fields,
         .columns_sql = tarn_rpc__slice(q->columns_sql),
-        .like = q->like == NULL ? NULL : &like,
+        .like = q->like == NULL ? NULL : like,
         .schema_json = tarn_rpc__slice(q->schema_json),
         .partition_keys = tarn_rpc__slices(op, q->partition_keys, q->n_partition_keys),
         .partition_key_count = q->n_partition_keys,
@@ -154,8 +155,41 @@ static struct tarn_status *create_table(struct tarn_op *op, struct tarn_service 
         .comment = tarn_rpc__slice(q->comment),
         .ignore_if_exists = q->ignore_if_exists,
     };
+}
+
+static struct tarn_status *create_table(struct tarn_op *op, struct tarn_service *service,
+                                        const void *request, void *response)
+{
+    struct tarn_table_ref like;
+    struct tarn_table_request t = take_definition(op, request, &like);
     struct tarn_table_facts facts;
     TARN_TRY(tarn_service_create_table(op, service, &t, &facts));
+    fill_table(op, &facts, response);
+    return TARN_OK;
+}
+
+static struct tarn_status *register_table(struct tarn_op *op, struct tarn_service *service,
+                                          const void *request, void *response)
+{
+    const Tarn__V1__RegisterTableRequest *q = request;
+    struct tarn_table_facts facts;
+    TARN_TRY(tarn_service_register_table(op, service, tarn_rpc__slice(q->database),
+                                         tarn_rpc__slice(q->table), tarn_rpc__slice(q->path),
+                                         &facts));
+    fill_table(op, &facts, response);
+    return TARN_OK;
+}
+
+static struct tarn_status *replace_table(struct tarn_op *op, struct tarn_service *service,
+                                         const void *request, void *response)
+{
+    const Tarn__V1__ReplaceTableRequest *q = request;
+    struct tarn_table_ref like;
+    struct tarn_table_facts facts;
+    if (q->definition == NULL)
+        return tarn_status_new(TARN_INVALID_ARGUMENT, "definition is missing");
+    struct tarn_table_request t = take_definition(op, q->definition, &like);
+    TARN_TRY(tarn_service_replace_table(op, service, tarn_rpc__ref(q->table), &t, &facts));
     fill_table(op, &facts, response);
     return TARN_OK;
 }
@@ -236,6 +270,8 @@ const struct tarn_rpc__method tarn_rpc__catalog_methods[] = {
     U(GetTable, get_table_request, table, get_table),
     U(ListTables, list_tables_request, list_tables_response, list_tables),
     U(AlterTable, alter_table_request, table, alter_table),
+    U(RegisterTable, register_table_request, table, register_table),
+    U(ReplaceTable, replace_table_request, table, replace_table),
     U(RenameTable, rename_table_request, table, rename_table),
     U(DropTable, drop_table_request, drop_table_response, drop_table),
     U(CreateObject, create_object_request, catalog_object, tarn_rpc__create_object),

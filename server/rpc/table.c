@@ -162,47 +162,6 @@ static struct tarn_status *list_files(struct tarn_op *op, struct tarn_service *s
     }
 }
 
-static Tarn__V1__PartitionValue **put_values(struct tarn_op *op,
-                                             const struct tarn_group_facts *facts)
-{
-    Tarn__V1__PartitionValue **out = TARN_RPC_ARRAY(op, facts->value_count, *out);
-    for (size_t i = 0; i < facts->value_count; i++) {
-        out[i] = TARN_RPC_NEW(op, Tarn__V1__PartitionValue, partition_value);
-        out[i]->column = tarn_rpc__bytes(facts->values[i].column);
-        out[i]->value = tarn_rpc__bytes(facts->values[i].value);
-        out[i]->is_null = facts->values[i].is_null;
-    }
-    return out;
-}
-
-static struct tarn_status *list_partitions(struct tarn_op *op, struct tarn_service *service,
-                                           const void *request, void *response)
-{
-    const Tarn__V1__ListPartitionsRequest *q = request;
-    Tarn__V1__ListPartitionsResponse *r = response;
-    struct tarn_version version;
-    struct tarn_group_facts *list;
-    size_t count;
-    TARN_TRY(tarn_rpc__version(q->version, &version));
-    TARN_TRY(tarn_service_list_groups(op, service, tarn_rpc__ref(q->table), version, false, &list,
-                                      &count));
-    r->partitions = TARN_RPC_ARRAY(op, count, *r->partitions);
-    r->n_partitions = count;
-    for (size_t i = 0; i < count; i++) {
-        Tarn__V1__PartitionInfo *p = TARN_RPC_NEW(op, Tarn__V1__PartitionInfo, partition_info);
-        p->partition = tarn_rpc__str(list[i].partition);
-        p->values = put_values(op, &list[i]);
-        p->n_values = list[i].value_count;
-        p->record_count = list[i].record_count;
-        p->file_count = list[i].file_count;
-        p->size = list[i].size;
-        p->bucket_count = list[i].bucket_count;
-        p->last_file_time_ms = list[i].last_file_ms;
-        r->partitions[i] = p;
-    }
-    return TARN_OK;
-}
-
 static struct tarn_status *list_buckets(struct tarn_op *op, struct tarn_service *service,
                                         const void *request, void *response)
 {
@@ -212,8 +171,8 @@ static struct tarn_status *list_buckets(struct tarn_op *op, struct tarn_service 
     struct tarn_group_facts *list;
     size_t count;
     TARN_TRY(tarn_rpc__version(q->version, &version));
-    TARN_TRY(tarn_service_list_groups(op, service, tarn_rpc__ref(q->table), version, true, &list,
-                                      &count));
+    TARN_TRY(
+        tarn_service_list_buckets(op, service, tarn_rpc__ref(q->table), version, &list, &count));
     r->buckets = TARN_RPC_ARRAY(op, count, *r->buckets);
     r->n_buckets = count;
     for (size_t i = 0; i < count; i++) {
@@ -293,7 +252,13 @@ const struct tarn_rpc__method tarn_rpc__table_methods[] = {
     U(ListSchemas, list_schemas_request, list_schemas_response, list_schemas),
     U(ListManifests, list_manifests_request, list_manifests_response, list_manifests),
     TARN_RPC_STREAM(TableService, ListFiles, serve_list_files),
-    U(ListPartitions, list_partitions_request, list_partitions_response, list_partitions),
+    U(ListPartitions, list_partitions_request, list_partitions_response, tarn_rpc__list_partitions),
+    U(CreatePartitions, create_partitions_request, change_partitions_response,
+      tarn_rpc__create_partitions),
+    U(MarkPartitions, mark_partitions_request, change_partitions_response,
+      tarn_rpc__mark_partitions),
+    U(DropPartitions, drop_partitions_request, change_partitions_response,
+      tarn_rpc__drop_partitions),
     U(ListBuckets, list_buckets_request, list_buckets_response, list_buckets),
     U(ListOptions, list_options_request, list_options_response, list_options),
     TARN_RPC_END,

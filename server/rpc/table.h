@@ -58,6 +58,18 @@ TARN_MUST struct tarn_status *tarn_rpc__drop_tag(struct tarn_op *op, struct tarn
                                                  const void *request, void *response);
 TARN_MUST struct tarn_status *tarn_rpc__roll_back(struct tarn_op *op, struct tarn_service *service,
                                                   const void *request, void *response);
+TARN_MUST struct tarn_status *tarn_rpc__list_partitions(struct tarn_op *op,
+                                                        struct tarn_service *service,
+                                                        const void *request, void *response);
+TARN_MUST struct tarn_status *tarn_rpc__create_partitions(struct tarn_op *op,
+                                                          struct tarn_service *service,
+                                                          const void *request, void *response);
+TARN_MUST struct tarn_status *tarn_rpc__mark_partitions(struct tarn_op *op,
+                                                        struct tarn_service *service,
+                                                        const void *request, void *response);
+TARN_MUST struct tarn_status *tarn_rpc__drop_partitions(struct tarn_op *op,
+                                                        struct tarn_service *service,
+                                                        const void *request, void *response);
 TARN_MUST struct tarn_status *tarn_rpc__roll_back_schema(struct tarn_op *op,
                                                          struct tarn_service *service,
                                                          const void *request, void *response);

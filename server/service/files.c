@@ -1,4 +1,4 @@
-#include "service/internal.h"
+#include "service/partitions.h"
 
 #include <time.h>
 
@@ -98,28 +98,6 @@ static int by_text(const void *a, const void *b)
     return c != 0 ? c : (x->bucket > y->bucket) - (x->bucket < y->bucket);
 }
 
-static struct tarn_status *partition_values(struct tarn_op *op, const struct tarn_schema *schema,
-                                            struct tarn_slice partition,
-                                            struct tarn_group_facts *out)
-{
-    size_t count = schema->partition_key_count;
-    const struct tarn_type **types = tarn_partition_types(schema, op->arena);
-    struct tarn_value *values = tarn_arena_calloc(op->arena, count + 1, sizeof *values);
-    struct tarn_partition_value *list = tarn_arena_calloc(op->arena, count + 1, sizeof *list);
-    TARN_TRY(tarn_row_deserialize(partition, types, count, values));
-    TARN_OWN(tarn_buf_drop) struct tarn_buf text = {0};
-    for (size_t i = 0; i < count; i++) {
-        tarn_buf_clear(&text);
-        tarn_value_print(types[i], &values[i], &text);
-        list[i] = (struct tarn_partition_value){
-            tarn_arena_copy(op->arena, schema->partition_keys[i]),
-            tarn_arena_copy(op->arena, tarn_buf_slice(&text)), values[i].is_null};
-    }
-    out->values = list;
-    out->value_count = count;
-    return TARN_OK;
-}
-
 /* Groups in the making. Files come in order of partition, bucket and level. */
 struct summing {
     struct tarn_op *op;
@@ -147,7 +125,9 @@ static struct tarn_status *begin_group(struct summing *s, const struct tarn_mani
     };
     tarn_buf_clear(&s->partition);
     tarn_buf_add_slice(&s->partition, entry->partition);
-    return s->by_bucket ? TARN_OK : partition_values(s->op, s->schema, entry->partition, g);
+    return s->by_bucket ? TARN_OK
+                        : tarn_service__partition_values(s->op, s->schema, entry->partition,
+                                                         &g->values, &g->value_count);
 }
 
 static struct tarn_status *sum_file(struct summing *s, const struct tarn_manifest_entry *entry)
@@ -165,19 +145,19 @@ static struct tarn_status *sum_file(struct summing *s, const struct tarn_manifes
     g->file_count++;
     g->record_count += f->row_count;
     g->size += f->size;
-    g->bucket_count += new_bucket;
     g->level_count += new_level;
     g->run_count += f->level == 0 || new_level;
     if (f->delete_row_count != TARN_FILE_NONE)
         g->delete_row_count += f->delete_row_count;
+    if (tarn_service__epoch_of_local(f->creation_time_ms) >= g->last_file_ms)
+        g->total_buckets = TARN_MAX(entry->total_buckets, 0);
     g->last_file_ms = TARN_MAX(g->last_file_ms, tarn_service__epoch_of_local(f->creation_time_ms));
     return TARN_OK;
 }
 
-struct tarn_status *tarn_service_list_groups(struct tarn_op *op, struct tarn_service *service,
-                                             struct tarn_table_ref ref, struct tarn_version version,
-                                             bool by_bucket, struct tarn_group_facts **out,
-                                             size_t *count)
+static struct tarn_status *sum_groups(struct tarn_op *op, struct tarn_service *service,
+                                      struct tarn_table_ref ref, struct tarn_version version,
+                                      bool by_bucket, struct tarn_group_facts **out, size_t *count)
 {
     TARN_OWN(tarn_plan_stream_drop) struct tarn_plan_stream *stream = NULL;
     struct tarn_plan_request request = {.version = version, .no_splits = true};
@@ -197,5 +177,53 @@ struct tarn_status *tarn_service_list_groups(struct tarn_op *op, struct tarn_ser
         qsort(list, s.count, sizeof *list, by_text);
     *out = list;
     *count = s.count;
+    return TARN_OK;
+}
+
+struct tarn_status *tarn_service_list_buckets(struct tarn_op *op, struct tarn_service *service,
+                                              struct tarn_table_ref ref,
+                                              struct tarn_version version,
+                                              struct tarn_group_facts **out, size_t *count)
+{
+    return sum_groups(op, service, ref, version, true, out, count);
+}
+
+/* Of the latest version: by the sums that the index keeps. */
+static struct tarn_status *group_of(struct tarn_op *op, const struct tarn_schema *schema,
+                                    const struct tarn_partition_facts *from,
+                                    struct tarn_group_facts *out)
+{
+    *out = (struct tarn_group_facts){
+        .partition = tarn_service__partition_text(op, schema, from->row),
+        .record_count = from->totals.record_count,
+        .file_count = from->totals.file_count,
+        .size = from->totals.size,
+        .last_file_ms = from->last_file_ms,
+        .total_buckets = TARN_MAX(from->totals.total_buckets, 0),
+        .created_ms = from->created_ms,
+        .done_ms = from->done_ms,
+    };
+    return tarn_service__partition_values(op, schema, from->row, &out->values, &out->value_count);
+}
+
+struct tarn_status *tarn_service_list_partition_groups(struct tarn_op *op,
+                                                       struct tarn_service *service,
+                                                       struct tarn_table_ref ref,
+                                                       struct tarn_version version,
+                                                       struct tarn_group_facts **out, size_t *count)
+{
+    TARN_OWN(tarn_table_drop_ref) struct tarn_table *table = NULL;
+    TARN_OWN(tarn_partitions_fini) struct tarn_partitions all = {0};
+    if (version.snapshot_id != TARN_SNAPSHOT_NONE || version.time_ms != TARN_SNAPSHOT_NONE ||
+        version.watermark != TARN_SNAPSHOT_NONE || version.tag.size > 0)
+        return sum_groups(op, service, ref, version, false, out, count);
+    TARN_TRY(tarn_service__table(op, service, ref, TARN_ACTION_READ, &table));
+    TARN_TRY(tarn_service__partitions(op, service, table, &all));
+    *out = tarn_arena_calloc(op->arena, all.count + 1, sizeof **out);
+    *count = all.count;
+    for (size_t i = 0; i < all.count; i++)
+        TARN_TRY(group_of(op, &all.view->schema, &all.list[i], &(*out)[i]));
+    if (all.count > 1)
+        qsort(*out, all.count, sizeof **out, by_text);
     return TARN_OK;
 }

@@ -175,6 +175,16 @@ TARN_MUST struct tarn_status *tarn_service_alter_table(struct tarn_op *op,
                                                        struct tarn_table_ref ref,
                                                        const struct tarn_schema_change *changes,
                                                        size_t count, struct tarn_table_facts *out);
+/* As tarn_catalog_register_table. */
+TARN_MUST struct tarn_status *tarn_service_register_table(
+    struct tarn_op *op, struct tarn_service *service, struct tarn_slice database,
+    struct tarn_slice name, struct tarn_slice path, struct tarn_table_facts *out);
+/* `request` as of a new table; as tarn_catalog_replace_table. */
+TARN_MUST struct tarn_status *tarn_service_replace_table(struct tarn_op *op,
+                                                         struct tarn_service *service,
+                                                         struct tarn_table_ref ref,
+                                                         const struct tarn_table_request *request,
+                                                         struct tarn_table_facts *out);
 TARN_MUST struct tarn_status *tarn_service_rename_table(
     struct tarn_op *op, struct tarn_service *service, struct tarn_table_ref ref,
     struct tarn_slice to_database, struct tarn_slice to_table, struct tarn_table_facts *out);
@@ -260,24 +270,40 @@ struct tarn_group_facts { /* of a partition, or of one bucket of it */
     const struct tarn_partition_value *values;
     size_t value_count;
     int32_t bucket;
-    int64_t record_count, file_count, size, bucket_count, last_file_ms, delete_row_count;
+    int64_t record_count, file_count, size, last_file_ms;
+    int64_t delete_row_count; /* of a bucket, as the next two */
     int32_t run_count, level_count;
+    int32_t
+        total_buckets; /* of a partition: as its newest file says; 0: it has none, or they have no fixed number */
+    int64_t created_ms,
+        done_ms; /* of a partition of the latest version, as in tarn_partition_facts */
 };
-TARN_MUST struct tarn_status *tarn_service_list_groups(
+/* At a version that isn't the latest they are summed up file by file. */
+TARN_MUST struct tarn_status *tarn_service_list_partition_groups(
     struct tarn_op *op, struct tarn_service *service, struct tarn_table_ref ref,
-    struct tarn_version version, bool by_bucket, struct tarn_group_facts **out, size_t *count);
+    struct tarn_version version, struct tarn_group_facts **out, size_t *count);
+TARN_MUST struct tarn_status *tarn_service_list_buckets(
+    struct tarn_op *op, struct tarn_service *service, struct tarn_table_ref ref,
+    struct tarn_version version, struct tarn_group_facts **out, size_t *count);
 
 struct tarn_partition_match { /* columns that it doesn't name: any value */
     const struct tarn_partition_value *values;
     size_t value_count;
 };
-/* A partition as catalogs list it. */
-struct tarn_partition_facts {
-    struct tarn_slice name;       /* dt=2026-01-31/hour=3: as folders are named, but not escaped */
+struct tarn_partition_name {
+    struct tarn_slice text;       /* dt=2026-01-31/hour=3: as folders are named, but not escaped */
     const struct tarn_pair *spec; /* its parts; a null is the table's partition.default-name */
     size_t spec_count;
+};
+/* A partition as catalogs list it. */
+struct tarn_partition_facts {
+    struct tarn_partition_name name;
+    struct tarn_slice path; /* of its folder, as such: escaped, a slash at its end */
+    struct tarn_slice row;  /* as in manifests */
     struct tarn_totals totals;
     int64_t last_file_ms;
+    int64_t created_ms; /* somebody made it without files; 0: nobody did */
+    int64_t done_ms;    /* 0: nobody has marked it as done */
 };
 /* By name, of the latest snapshot; page.pattern and the token are about names. */
 TARN_MUST struct tarn_status *tarn_service_list_partitions(struct tarn_op *op,
@@ -292,6 +318,35 @@ TARN_MUST struct tarn_status *tarn_service_find_partitions(
     struct tarn_op *op, struct tarn_service *service, struct tarn_table_ref ref,
     const struct tarn_partition_match *specs, size_t spec_count, struct tarn_partition_facts **out,
     size_t *count);
+
+/* --- changing partitions --- */
+#define TARN_PARTITIONS_CHANGED_MAX 1000 /* specs at once */
+struct tarn_partition_request {
+    struct tarn_table_ref ref;
+    const struct tarn_partition_match
+        *specs; /* to mark, drop: also of many, by some of their columns */
+    size_t spec_count;
+    bool
+        lenient; /* what is there already, or isn't there, is no error: it is answered in `others` */
+};
+struct tarn_partition_answer {
+    struct tarn_partition_name *changed, *others;
+    size_t changed_count, other_count;
+    int64_t snapshot_id; /* that dropped them; 0: none of them had files */
+};
+/* Partitions without files, which are listed until they are dropped. PARTITION_EXISTS: nothing is made. */
+TARN_MUST struct tarn_status *tarn_service_create_partitions(
+    struct tarn_op *op, struct tarn_service *service, const struct tarn_partition_request *request,
+    struct tarn_partition_answer *out);
+/* As done, or not: whoever waits for all rows of a partition asks that. Rows that come later change nothing of it; it goes with the
+ * partition. PARTITION_NOT_FOUND: nothing is marked. */
+TARN_MUST struct tarn_status *tarn_service_mark_partitions(
+    struct tarn_op *op, struct tarn_service *service, const struct tarn_partition_request *request,
+    bool done, struct tarn_partition_answer *out);
+/* With all their rows, in one commit, and with what is noted of them. PARTITION_NOT_FOUND: nothing is dropped. */
+TARN_MUST struct tarn_status *tarn_service_drop_partitions(
+    struct tarn_op *op, struct tarn_service *service, const struct tarn_partition_request *request,
+    struct tarn_partition_answer *out);
 
 /* --- commit: entries of outside, checked here as if an enemy had made them --- */
 struct tarn_commit_request {

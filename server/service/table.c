@@ -448,6 +448,44 @@ struct tarn_status *tarn_service_alter_table(struct tarn_op *op, struct tarn_ser
     return tarn_service__facts(op, service, table, true, out);
 }
 
+struct tarn_status *tarn_service_register_table(struct tarn_op *op, struct tarn_service *service,
+                                                struct tarn_slice database, struct tarn_slice name,
+                                                struct tarn_slice path,
+                                                struct tarn_table_facts *out)
+{
+    TARN_OWN(tarn_table_drop_ref) struct tarn_table *table = NULL;
+    TARN_TRY(tarn_service__check(op, service, TARN_ACTION_CREATE, database));
+    TARN_TRY(tarn_service__check_name("table name", name));
+    TARN_TRY(tarn_service__check_name("path", path));
+    TARN_TRY(tarn_catalog_register_table(op, service->catalog, database, name, path, &table));
+    return tarn_service__facts(op, service, table, true, out);
+}
+
+struct tarn_status *tarn_service_replace_table(struct tarn_op *op, struct tarn_service *service,
+                                               struct tarn_table_ref ref,
+                                               const struct tarn_table_request *request,
+                                               struct tarn_table_facts *out)
+{
+    TARN_OWN(tarn_table_drop_ref) struct tarn_table *table = NULL;
+    TARN_OWN(tarn_table_view_drop) const struct tarn_table_view *view = NULL;
+    struct making making = {0};
+    TARN_TRY(tarn_service__table(op, service, ref, TARN_ACTION_ALTER, &table));
+    TARN_TRY(make_draft(op, service, request, &making));
+    if (making.entry_only || making.path.size > 0)
+        return tarn_status_new(TARN_UNSUPPORTED_FEATURE,
+                               "table %s stays of its type, and where it is, when it is replaced; "
+                               "drop it and make it anew",
+                               tarn_table_name(table));
+    TARN_TRY(tarn_table_look(op, table, &view));
+    TARN_TRY(tarn_options_check_commit(
+        &view->options)); /* it is emptied, which not every table can be */
+    TARN_TRY(tarn_catalog_replace_table(op, service->catalog, table, &making.draft));
+    TARN_TRY(tarn_service__facts(op, service, table, true, out));
+    out->defaults = making.chosen.defaults;
+    out->default_count = making.chosen.default_count;
+    return TARN_OK;
+}
+
 struct tarn_status *tarn_service_rename_table(struct tarn_op *op, struct tarn_service *service,
                                               struct tarn_table_ref ref,
                                               struct tarn_slice to_database,

@@ -153,7 +153,7 @@ static void batch_add(struct tarn_index_batch *b, const struct tarn_manifest_ent
     tarn_key_add_i64(&made, entry->file.creation_time_ms);
     tarn_table__change_key(uuid, added_by, TARN_CHANGE_ADDED, entry, &change);
     note_change(b, tarn_buf_slice(&key), 1);
-    tarn_table__totals_note(b->totals, b->arena, entry->partition, entry, 1);
+    tarn_table__totals_note(b->totals, b->arena, entry->partition, entry, 1, added_by);
     touch(b, tarn_buf_slice(&name), (struct touched){true, added_by, entry->file.creation_time_ms});
     put(b, TARN_FAMILY_LIVE, &key, &value);
     put(b, TARN_FAMILY_NAMES, &name, &made);
@@ -254,7 +254,7 @@ static struct tarn_status *note_removed(struct tarn_index_batch *b, struct tarn_
     struct tarn_manifest_entry there = *entry;
     if (packed.data != NULL)
         TARN_TRY(tarn_manifest_entry_view(packed, NULL, &there));
-    tarn_table__totals_note(b->totals, b->arena, entry->partition, &there, -1);
+    tarn_table__totals_note(b->totals, b->arena, entry->partition, &there, -1, 0);
     return TARN_OK;
 }
 

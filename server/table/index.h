@@ -88,7 +88,7 @@ TARN_MUST struct tarn_status *tarn_table__index_batch_write(struct tarn_index_ba
 /* A file of the partition comes (1) or goes (-1): noted in the map, partition -> sums in the arena. */
 void tarn_table__totals_note(struct tarn_map *partitions, struct tarn_arena *arena,
                              struct tarn_slice partition, const struct tarn_manifest_entry *entry,
-                             int sign);
+                             int sign, int64_t added_by);
 /* What was noted, into the batch that does it. snapshot_id: the index reaches it with this batch; 0: not yet. */
 TARN_MUST struct tarn_status *tarn_table__totals_apply(struct tarn_table *table,
                                                        struct tarn_state_batch *batch,

@@ -110,7 +110,9 @@ struct tarn_table {
     bool slot_filled; /* it is */
     int64_t schema_looked_ms, put_begun_ms, put_took_ms;
     int64_t own_schema_id; /* the newest one that was put here; 0: none */
-    bool put_alone;        /* while the last snapshot was put nobody came */
+    /* Schemas of these ids are known to have a column in common with the latter. */
+    int64_t related_from, related_to;
+    bool put_alone; /* while the last snapshot was put nobody came */
     unsigned publish_count;
     int totals_state; /* totals.c */
     bool doubt_ended; /* no receipt of what is retained is in doubt */
@@ -416,6 +418,13 @@ TARN_MUST struct tarn_status *tarn_table__find_overlap(
     struct tarn_arena *arena, const struct tarn_schema *schema,
     const struct tarn_manifest_entry *const *files, size_t count,
     const struct tarn_manifest_entry **one, const struct tarn_manifest_entry **other);
+
+/* Has the table been replaced between them? Then they have no column in common: false. */
+bool tarn_table__schemas_related(const struct tarn_schema *a, const struct tarn_schema *b);
+/* In the mailbox, after a roll-back: to before the table was replaced, it takes the schema along, as under the present one nothing could read what
+ * is there (schema_back.c). */
+TARN_MUST struct tarn_status *tarn_table__follow_schema(struct tarn_op *op,
+                                                        struct tarn_table *table);
 
 /* --- rewriting history (truncate.c), in the mailbox --- */
 TARN_MUST struct tarn_status *tarn_table__put_hint(struct tarn_op *op, struct tarn_table *table,

@@ -43,12 +43,47 @@ static struct tarn_status *check_seen(struct tarn_table *table, const struct tar
         commit->identifier, TARN_SLICE_ARG(commit->user), tarn_table_name(table), last);
 }
 
+bool tarn_table__schemas_related(const struct tarn_schema *a, const struct tarn_schema *b)
+{
+    for (size_t i = 0; i < a->field_count; i++)
+        for (size_t k = 0; k < b->field_count; k++)
+            if (a->fields[i].id == b->fields[k].id)
+                return true;
+    return false;
+}
+
+/*
+ * Files of a writer that began before the table was replaced have no column that it has now: each row would be nulls. Ids are never given
+ * again, so what the oldest of these schemas has in common with the present one, those between have, too.
+ */
+static struct tarn_status *check_related(struct tarn_op *op, struct tarn_table *table,
+                                         int64_t oldest)
+{
+    const struct tarn_schema *now = &table->view->view.schema;
+    bool known = table->related_to == now->id && oldest >= table->related_from, found = true;
+    struct tarn_schema then;
+    if (oldest < 0 || oldest >= now->id || known)
+        return TARN_OK;
+    TARN_TRY(tarn_table__read_schema(op, table, oldest, op->arena, &found, &then));
+    if (found && !tarn_table__schemas_related(&then, now))
+        return tarn_status_new(TARN_COMMIT_CONFLICT,
+                               "table %s was replaced since: it has no column of schema %" PRId64
+                               " any more, under which these files were written",
+                               tarn_table_name(table), oldest);
+    table->related_from = oldest;
+    table->related_to = now->id;
+    return TARN_OK;
+}
+
 static struct tarn_status *check_schemas(struct tarn_op *op, struct tarn_table *table,
                                          const struct tarn_manifest_entry *entries, size_t count)
 {
-    int64_t last = -1;
-    for (size_t i = 0; i < count; i++)
+    int64_t last = -1, oldest = INT64_MAX;
+    for (size_t i = 0; i < count; i++) {
         last = TARN_MAX(last, entries[i].file.schema_id);
+        if (entries[i].kind == TARN_ENTRY_ADD)
+            oldest = TARN_MIN(oldest, entries[i].file.schema_id);
+    }
     if (last >
         table->view->view.schema.id) /* another writer may have made it since the last look */
         TARN_TRY(tarn_table__look_schema(op, table));
@@ -59,7 +94,7 @@ static struct tarn_status *check_schemas(struct tarn_op *op, struct tarn_table *
                                    ", which table %s doesn't have",
                                    TARN_SLICE_ARG(entries[i].file.name), entries[i].file.schema_id,
                                    tarn_table_name(table));
-    return TARN_OK;
+    return check_related(op, table, oldest);
 }
 
 static struct tarn_manifest_entry *copy_entries(struct tarn_arena *arena,

@@ -47,7 +47,7 @@ struct tarn_roll_back_result {
 };
 /* Snapshots above the target go, the newest first; their receipts are void, streams that had them end with SNAPSHOT_ROLLED_BACK. Data
  * files stay behind, as orphans. In order with commits: those that wait are made on top of what is left. Cut off half way it
- * leaves a table at some snapshot in between, and the same call goes on. SNAPSHOT_TAKEN where only_from is not the latest. */
+ * leaves a table at some snapshot in between, and the same call goes on. To before the table was replaced it takes the schema back, too. SNAPSHOT_TAKEN where only_from is not the latest. */
 TARN_MUST struct tarn_status *tarn_table_roll_back(struct tarn_op *op, struct tarn_table *table,
                                                    const struct tarn_roll_back *request,
                                                    struct tarn_roll_back_result *out);

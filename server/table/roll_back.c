@@ -155,6 +155,8 @@ static void run(void *arg)
     tarn_exec_wait_end();
     j->status = tarn_table__rewritten(j->op, j->table, j->status);
     if (j->status == TARN_OK)
+        j->status = tarn_table__follow_schema(j->op, j->table);
+    if (j->status == TARN_OK)
         tarn_log(j->op, TARN_INFO, "table.rolled_back",
                  "table=%s from=%" PRId64 " to=%" PRId64 " tags=%zu",
                  tarn_log_quote(j->op, tarn_table_name(j->table)), j->out->from, j->out->to,

@@ -122,24 +122,44 @@ static struct tarn_status *remove_schemas(struct job *j)
     return TARN_OK;
 }
 
+static struct tarn_status *go_back(struct job *j)
+{
+    TARN_TRY(check(j));
+    if (j->from == j->to)
+        return TARN_OK;
+    tarn_exec_wait_begin();
+    struct tarn_status *s = remove_schemas(j);
+    tarn_exec_wait_end();
+    j->table->related_to = -1; /* another schema may have its id soon */
+    j->table->own_schema_id = TARN_MIN(j->table->own_schema_id, j->to);
+    struct tarn_status *looked = tarn_table__look_schema_from(j->op, j->table, j->to);
+    if (s != TARN_OK) {
+        tarn_status_free(looked);
+        return s;
+    }
+    TARN_TRY(looked);
+    tarn_log(j->op, TARN_INFO, "table.schema_rolled_back", "table=%s from=%" PRId64 " to=%" PRId64,
+             tarn_table_name(j->table), j->from, j->to);
+    return TARN_OK;
+}
+
 static void run(void *arg)
 {
     struct job *j = arg;
-    j->status = check(j);
-    if (j->status != TARN_OK || j->from == j->to)
-        return;
-    tarn_exec_wait_begin();
-    j->status = remove_schemas(j);
-    tarn_exec_wait_end();
-    struct tarn_status *looked = tarn_table__look_schema_from(j->op, j->table, j->to);
-    if (j->status == TARN_OK)
-        j->status = looked;
-    else
-        tarn_status_free(looked);
-    if (j->status == TARN_OK)
-        tarn_log(j->op, TARN_INFO, "table.schema_rolled_back",
-                 "table=%s from=%" PRId64 " to=%" PRId64, tarn_table_name(j->table), j->from,
-                 j->to);
+    j->status = go_back(j);
+}
+
+struct tarn_status *tarn_table__follow_schema(struct tarn_op *op, struct tarn_table *table)
+{
+    const struct tarn_schema *now = &table->view->view.schema;
+    struct tarn_schema then;
+    bool found = false;
+    struct job j = {
+        .op = op, .table = table, .to = table->head->snapshot.schema_id, .used = INT64_MAX};
+    if (table->head->id == 0 || j.to >= now->id)
+        return TARN_OK;
+    TARN_TRY(tarn_table__read_schema(op, table, j.to, op->arena, &found, &then));
+    return !found || tarn_table__schemas_related(&then, now) ? TARN_OK : go_back(&j);
 }
 
 struct tarn_status *tarn_table_roll_back_schema(struct tarn_op *op, struct tarn_table *table,

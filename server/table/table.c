@@ -352,6 +352,7 @@ struct schema_job {
     struct tarn_table *table;
     const struct tarn_schema *next;
     bool had_snapshot;
+    bool *empty; /* NULL: it may have files */
     struct tarn_status *status;
 };
 
@@ -385,6 +386,18 @@ static struct tarn_status *put_schema_file(struct schema_job *job, const char *k
     return unknown;
 }
 
+static struct tarn_status *has_files(struct tarn_table *table, bool *out)
+{
+    TARN_OWN(tarn_buf_drop) struct tarn_buf prefix = {0};
+    struct tarn_slice key, value;
+    tarn_table__bucket_prefix(table->uuid, tarn_slice_str(NULL), NULL, &prefix);
+    TARN_OWN(tarn_state_iterator_drop)
+    struct tarn_state_iterator *it =
+        tarn_state_iterator_new(table->env->state, TARN_FAMILY_LIVE, tarn_buf_slice(&prefix));
+    *out = tarn_state_iterator_next(it, &key, &value);
+    return tarn_state_iterator_error(it);
+}
+
 static struct tarn_status *put_schema(struct schema_job *job)
 {
     struct tarn_table *table = job->table;
@@ -397,6 +410,14 @@ static struct tarn_status *put_schema(struct schema_job *job)
     if (table->view->view.has_snapshot && !job->had_snapshot)
         return tarn_status_new(TARN_SCHEMA_CONFLICT, "table %s has its first snapshot by now",
                                table->name);
+    if (job->empty != NULL) {
+        bool has = false;
+        TARN_TRY(tarn_table__settle(job->op, table));
+        TARN_TRY(has_files(table, &has));
+        *job->empty = !has;
+        if (has)
+            return TARN_OK;
+    }
     const char *key = tarn_table__key(job->op, table, "schema/schema-%" PRId64, job->next->id);
     bool ours;
     TARN_TRY(put_schema_file(job, key, &ours));
@@ -417,7 +438,16 @@ static void run_put_schema(void *arg)
 struct tarn_status *tarn_table_put_schema(struct tarn_op *op, struct tarn_table *table,
                                           const struct tarn_schema *next, bool had_snapshot)
 {
-    struct schema_job job = {op, table, next, had_snapshot, TARN_OK};
+    struct schema_job job = {.op = op, .table = table, .next = next, .had_snapshot = had_snapshot};
+    tarn_mailbox_call(table->mailbox, run_put_schema, &job);
+    return job.status;
+}
+
+struct tarn_status *tarn_table_put_schema_if_empty(struct tarn_op *op, struct tarn_table *table,
+                                                   const struct tarn_schema *next, bool *empty)
+{
+    struct schema_job job = {
+        .op = op, .table = table, .next = next, .had_snapshot = true, .empty = empty};
     tarn_mailbox_call(table->mailbox, run_put_schema, &job);
     return job.status;
 }

@@ -124,6 +124,11 @@ TARN_MUST struct tarn_status *tarn_table_created(struct tarn_op *op, struct tarn
 TARN_MUST struct tarn_status *tarn_table_put_schema(struct tarn_op *op, struct tarn_table *table,
                                                     const struct tarn_schema *next,
                                                     bool had_snapshot);
+/* Likewise, but only while the table has no live file: else *empty is false, and nothing happens. */
+TARN_MUST struct tarn_status *tarn_table_put_schema_if_empty(struct tarn_op *op,
+                                                             struct tarn_table *table,
+                                                             const struct tarn_schema *next,
+                                                             bool *empty);
 /* Schemas above `to` are removed, the newest first; *from: what was the newest. INVALID_ARGUMENT: there is no schema `to`; SCHEMA_IN_USE: a
  * snapshot, tag, changelog or file is of a later one. Cut off, the same call goes on. */
 TARN_MUST struct tarn_status *tarn_table_roll_back_schema(struct tarn_op *op,
@@ -164,6 +169,8 @@ struct tarn_totals {
     int64_t
         last_file_local_ms; /* when the newest there ever was was made, by the wall clock of its writer's zone; TARN_FILE_NONE */
     int32_t total_buckets;  /* of a partition: as its newest file says */
+    int64_t
+        since_id; /* of a partition: it has had files since this snapshot; 0: since it isn't known when */
 };
 struct tarn_partition_totals {
     struct tarn_slice partition;

@@ -4,7 +4,7 @@
  * Sums over live files, of the table and of each partition: what catalogs tell of a table without planning it.
  *
  *   SNAPSHOTS uuid | 't'             -> snapshot id, sums of the table
- *             uuid | 'p' | partition -> sums, number of buckets
+ *             uuid | 'p' | partition -> sums, number of buckets, the snapshot since which it has files
  *
  * They are there once somebody asked: then a walk over LIVE made them, and every batch that changes LIVE changes them with it. A rebuild
  * of the index clears them. An id that isn't the indexed one is of a program that didn't keep them: they are made anew.
@@ -35,6 +35,13 @@ static bool take_record(struct tarn_slice *rest, struct tarn_totals *out)
         tarn_key_take_i64(rest, &buckets);
     out->total_buckets = good ? (int32_t)buckets : 0;
     return good;
+}
+
+/* Records of before have no snapshot. */
+static bool take_partition(struct tarn_slice *rest, struct tarn_totals *out)
+{
+    out->since_id = 0;
+    return take_record(rest, out) && (rest->size == 0 || tarn_key_take_i64(rest, &out->since_id));
 }
 
 static void partition_key(const struct tarn_table *table, struct tarn_slice partition,
@@ -69,6 +76,7 @@ static void put_partition(struct tarn_state_batch *batch, struct tarn_table *tab
     TARN_OWN(tarn_buf_drop) struct tarn_buf value = {0};
     partition_key(table, partition, &key);
     add_record(totals, &value);
+    tarn_key_add_i64(&value, totals->since_id);
     if (totals->file_count != 0)
         put(batch, table, &key, &value);
     else
@@ -106,7 +114,7 @@ static struct tarn_status *get_partition(struct tarn_table *table, struct tarn_s
     TARN_TRY(tarn_state_get(table->env->state, TARN_FAMILY_SNAPSHOTS, tarn_buf_slice(&key), &found,
                             &value));
     struct tarn_slice rest = tarn_buf_slice(&value);
-    return found && !take_record(&rest, out) ? tarn_table__damaged_value(rest) : TARN_OK;
+    return found && !take_partition(&rest, out) ? tarn_table__damaged_value(rest) : TARN_OK;
 }
 
 /* --- with a batch --- */
@@ -124,7 +132,7 @@ static void add(struct tarn_totals *sum, const struct tarn_totals *more)
 
 void tarn_table__totals_note(struct tarn_map *partitions, struct tarn_arena *arena,
                              struct tarn_slice partition, const struct tarn_manifest_entry *entry,
-                             int sign)
+                             int sign, int64_t added_by)
 {
     struct tarn_totals *sum = tarn_map_find(partitions, partition);
     if (sum == NULL) {
@@ -139,6 +147,8 @@ void tarn_table__totals_note(struct tarn_map *partitions, struct tarn_arena *are
                               .last_file_local_ms = sign > 0 ? f->creation_time_ms : TARN_FILE_NONE,
                               .total_buckets = sign > 0 ? entry->total_buckets : 0};
     add(sum, &one);
+    if (sign > 0)
+        sum->since_id = added_by;
 }
 
 /* Does the state keep them? Asked of it once. */
@@ -172,6 +182,8 @@ struct tarn_status *tarn_table__totals_apply(struct tarn_table *table,
     TARN_TRY(get_table(table, &id, &table_sum));
     while (tarn_map_next(partitions, &cursor, &partition, &more)) {
         TARN_TRY(get_partition(table, partition, &sum));
+        if (sum.file_count == 0)
+            sum.since_id = ((const struct tarn_totals *)more)->since_id;
         add(&sum, more);
         add(&table_sum, more);
         put_partition(batch, table, partition, &sum);
@@ -354,7 +366,7 @@ struct tarn_status *tarn_table_partition_totals(struct tarn_op *op, struct tarn_
         struct tarn_slice rest = tarn_slice_of(key.data + prefix.size, key.size - prefix.size);
         struct tarn_partition_totals one;
         tarn_buf_clear(&partition);
-        if (!tarn_key_take_bytes(&rest, &partition) || !take_record(&value, &one.totals))
+        if (!tarn_key_take_bytes(&rest, &partition) || !take_partition(&value, &one.totals))
             return tarn_table__damaged_value(value);
         one.partition = tarn_arena_copy(op->arena, tarn_buf_slice(&partition));
         TARN_GROW(list, n, capacity);

@@ -560,7 +560,53 @@ def refs_cases(daemon, client):
         expect((done, tab.RollBack(request(to=m.Version(snapshot_id=1), only_from=3, request_id="once"))), (done, done))
         expect([s.id for s in tab.ListSnapshots(t.ListSnapshotsRequest(table=ref("db", "r"))).snapshots], [1])
 
-    for fn in (tags, branches, back):
+    cat = client.CatalogService
+
+    def schema_back():
+        def request(to, **more):
+            return t.RollBackSchemaRequest(table=ref("db", "s2"), schema_id=to, **more)
+        cat.CreateTable(c.CreateTableRequest(database=b"db", table=b"s2", columns_sql=b"id BIGINT"))
+        for _ in range(2):
+            cat.AlterTable(c.AlterTableRequest(table=ref("db", "s2"), changes=[c.SchemaChange(set_comment=b"x")]))
+        expect(reason(tab.RollBackSchema, request(3)), "INVALID_ARGUMENT")
+        done = tab.RollBackSchema(request(1, request_id="once"))
+        expect((getattr(done, "from"), done.to), (2, 1))
+        expect(tab.RollBackSchema(request(1, request_id="once")), done)
+        expect([s.id for s in tab.ListSchemas(t.ListSchemasRequest(table=ref("db", "s2"))).schemas], [0, 1])
+
+    def partitions():
+        def spec(**values):
+            return t.PartitionSpec(values=[m.PartitionValue(column=k.encode(), value=v.encode()) for k, v in values.items()])
+
+        def names(list_):
+            return ["/".join(f"{o.key.decode()}={o.value.decode()}" for o in n.values) for n in list_]
+        table = ref("db", "p2")
+        cat.CreateTable(c.CreateTableRequest(database=b"db", table=b"p2", columns_sql=b"id BIGINT, d DATE, h INT", partition_keys=[b"d", b"h"]))
+        make = t.CreatePartitionsRequest(table=table, partitions=[spec(d="2024-01-01", h="3"), spec(d="2024-01-01", h="4")])
+        got = tab.CreatePartitions(make)
+        expect((names(got.changed), names(got.others)), (["d=19723/h=3", "d=19723/h=4"], []))
+        expect(reason(tab.CreatePartitions, make), "PARTITION_EXISTS")
+        expect(reason(tab.MarkPartitions, t.MarkPartitionsRequest(table=table, partitions=[spec(h="9")])), "PARTITION_NOT_FOUND")
+        got = tab.MarkPartitions(t.MarkPartitionsRequest(table=table, partitions=[spec(h="4"), spec(h="9")], ignore_if_missing=True))
+        expect((names(got.changed), names(got.others)), (["d=19723/h=4"], ["h=9"]))
+        p = tab.ListPartitions(t.ListPartitionsRequest(table=table)).partitions
+        expect([(x.partition, x.values[0].value, x.file_count, x.HasField("created_ms"), x.HasField("done_ms")) for x in p],
+               [("d=2024-01-01,h=3", b"2024-01-01", 0, True, False), ("d=2024-01-01,h=4", b"2024-01-01", 0, True, True)])
+        expect(reason(tab.DropPartitions, t.DropPartitionsRequest(table=table, partitions=[spec(h="9")])), "PARTITION_NOT_FOUND")
+        got = tab.DropPartitions(t.DropPartitionsRequest(table=table, partitions=[spec(d="2024-01-01")]))
+        expect((names(got.changed), got.snapshot_id), (["d=19723/h=3", "d=19723/h=4"], 0))
+        expect(len(tab.ListPartitions(t.ListPartitionsRequest(table=table)).partitions), 0)
+
+    def replaced():
+        made = cat.CreateTable(c.CreateTableRequest(database=b"db", table=b"r2", columns_sql=b"id BIGINT"))
+        new = c.CreateTableRequest(columns_sql=b"k STRING NOT NULL", primary_keys=[b"k"])
+        got = cat.ReplaceTable(c.ReplaceTableRequest(table=ref("db", "r2"), definition=new))
+        expect((got.uuid, got.schema_id, [f.name for f in got.fields], [o.key for o in got.defaults_applied]),
+               (made.uuid, 1, [b"k"], [b"bucket"]))
+        expect(reason(cat.ReplaceTable, c.ReplaceTableRequest(table=ref("db", "r2"))), "INVALID_ARGUMENT")
+        expect(reason(cat.ReplaceTable, c.ReplaceTableRequest(table=ref("db", "nope"), definition=new)), "TABLE_NOT_FOUND")
+
+    for fn in (tags, branches, back, schema_back, partitions, replaced):
         case(fn)
 
 

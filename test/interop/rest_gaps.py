@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """needs: shared
 Promise: what Paimon's REST catalog has besides the calls that every job makes answers its Java client and pypaimon as the protocol says:
-ways back of a schema, tokens, permissions; errors have the types that clients know. rest_gaps.py [PART OF A CASE'S NAME]... runs some.
+ways back of a schema, replacing tables, partitions without files and marks, tokens, permissions; errors have the types that clients know. rest_gaps.py [PART OF A CASE'S NAME]... runs some.
 """
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -101,6 +102,114 @@ def schema_back():
     equal(sum(java.rows("db.s").values()), 2, "rows that java reads")
 
 
+# --- replace ---
+
+OTHER = {"fields": [{"id": 0, "name": "dt", "type": "STRING NOT NULL"}, {"id": 1, "name": "k", "type": "STRING NOT NULL"}],
+         "partitionKeys": ["dt"], "primaryKeys": ["dt", "k"], "options": {"bucket": "2"}, "comment": "other"}
+
+
+def replaced():
+    create("db.r")
+    java.ask("write", "db.r", rows(1, 2))
+    uuid = http("GET", "/databases/db/tables/r")[1]["id"]
+    http("POST", "/databases/db/tables/r/partitions/mark", {"specs": [{"dt": "d1"}]})
+    ask("replace", "db.r", lab.write("o.json", json.dumps(OTHER)))
+    table = http("GET", "/databases/db/tables/r")[1]
+    equal((table["id"], table["schemaId"], [f["name"] for f in table["schema"]["fields"]], table["schema"]["comment"]),
+          (uuid, 1, ["dt", "k"], "other"), "what it is now")
+    equal(len(java.rows("db.r")), 0, "rows that java reads")
+    equal(http("GET", "/databases/db/tables/r/partitions")[1]["partitions"], [], "partitions")
+    java.ask("write", "db.r", lab.write("r.jsonl", json.dumps({"dt": "d1", "k": "a"}) + "\n" + json.dumps({"dt": "d9", "k": "b"}) + "\n"))
+    equal(sum(java.rows("db.r").values()), 2, "rows that java reads of what came then")
+    equal(sum(tarnd.scan("db.r").values()), 2, "rows that tarn reads")
+    equal(len(tarnd.lines("scan", "db.r", "--snapshot", "1")), 2, "rows of before, by time travel")
+    equal(sum(java.rows("db.r", "scan.snapshot-id=1").values()), 2, "the same by java")
+    equal([p["done"] for p in http("GET", "/databases/db/tables/r/partitions")[1]["partitions"]], [False, False], "marks went, too")
+    refused("UnsupportedOperationException", "replace", "db.r", lab.write("p.json", json.dumps({**OTHER, "partitionKeys": ["k"]})))
+    refused("TableNotExistException", "replace", "db.nope", lab.path("o.json"))
+    made = tarnd.json("table", "replace", "db.r", "--columns", "dt STRING NOT NULL, n INT", "--partition-by", "dt")
+    equal((made["schema"], made["uuid"]), (2, uuid), "tarn's own way")
+    tarnd.tarn("rollback", "db.r", "--to-snapshot", "1")
+    equal(http("GET", "/databases/db/tables/r")[1]["schemaId"], 0, "back before it was replaced: the schema, too")
+    equal((sum(java.rows("db.r").values()), sum(tarnd.scan("db.r").values())), (2, 2), "rows")
+
+
+# --- register ---
+
+def registered():
+    create("db.from")
+    java.ask("write", "db.from", rows(1, 2))
+    folder = tarnd.folder("db.reg")
+    for n in ("reg", "reg2"):
+        shutil.copytree(tarnd.folder("db.from"), tarnd.folder("db." + n))
+    for path, part in [("/elsewhere/db.db/reg", "outside the warehouse"), (tarnd.folder("db.from"), "can't lie in"),
+                       (f"s3:{folder}", "outside the warehouse")]:
+        refused(part, "register", "db.reg", path)
+    os.mkdir(tarnd.folder("db.hollow"))
+    refused("there is no table", "register", "db.hollow", "file:" + tarnd.folder("db.hollow"))
+    ask("register", "db.reg", "file:" + folder + "/")
+    equal(sum(java.rows("db.reg").values()), 2, "rows that java reads")
+    refused("TableAlreadyExistException", "register", "db.reg", "file://" + folder)
+    check(http("GET", "/databases/db/tables/reg")[1]["id"] != http("GET", "/databases/db/tables/from")[1]["id"], "an id of its own")
+    equal(tarnd.json("table", "register", "db.reg2", tarnd.folder("db.reg2"))["snapshot"], 1, "by tarn")
+
+
+# --- partitions ---
+
+def partitions():
+    create("db.p")
+    java.ask("write", "db.p", rows(1, 2, 3))
+    d1, d5 = '[{"dt":"d1"}]', '[{"dt":"d5"}]'
+    listed = lambda: {p["spec"]["dt"]: (p["fileCount"], p["recordCount"], p["done"]) for p in ask("partitions", "db.p")}  # noqa: E731
+    before = listed()
+    equal({k: v[1:] for k, v in before.items()}, {"d0": (1, False), "d1": (2, False)}, "what is there")
+    ask("mark", "db.p", d1)
+    equal(listed()["d1"][2], True, "d1 is done")
+    equal(ask("create", "db.p", d5, "false"), [[{"dt": "d5"}], []], "one without files")
+    refused("AlreadyExistsException", "create", "db.p", '[{"dt":"d6"},{"dt":"d1"}]', "false")
+    equal(ask("create", "db.p", '[{"dt":"d5"},{"dt":"d1"}]', "true"), [[], [{"dt": "d5"}, {"dt": "d1"}]], "both are there")
+    equal(listed()["d5"], (0, 0, False), "it has no files")
+    equal(pypaimon("""
+from pypaimon.common.identifier import Identifier
+print(json.dumps(sorted([p.spec["dt"], p.record_count] for p in catalog.rest_api.list_partitions(Identifier.from_string("db.p")))))
+"""), [["d0", 1], ["d1", 2], ["d5", 0]], "what pypaimon lists")
+    equal({p["partition"]: (p["records"], p["done"] is not None, p["created"] is not None) for p in tarnd.json("partitions", "db.p")},
+          {"dt=d0": (1, False, False), "dt=d1": (2, True, False), "dt=d5": (0, False, True)}, "what tarn lists")
+    refused("NoSuchResourceException", "drop", "db.p", '[{"dt":"d1"},{"dt":"d7"}]', "false")
+    equal(sum(java.rows("db.p").values()), 3, "nothing went")
+    equal(ask("drop", "db.p", '[{"dt":"d1"},{"dt":"d7"},{"dt":"d5"}]', "true"), [[{"dt": "d1"}, {"dt": "d5"}], [{"dt": "d7"}]], "dropped")
+    equal(sum(java.rows("db.p").values()), 1, "rows that java reads")
+    with open(os.path.join(tarnd.folder("db.p"), "snapshot/snapshot-2"), encoding="utf-8") as f:
+        equal(json.load(f)["commitKind"], "OVERWRITE", "how it went")
+    java.ask("write", "db.p", rows(5))
+    equal(listed()["d1"][2], False, "what comes again isn't done")
+    said = tarnd.json("partitions", "mark", "db.p", "dt=d1", "dt=d0")
+    equal((sorted(said["marked"]), said["missing"]), (["dt=d0", "dt=d1"], []), "marked by tarn")
+    check(all(v[2] for v in listed().values()), "both are done")
+    tarnd.json("partitions", "mark", "db.p", "dt=d1", "--undo")
+    equal(listed()["d1"][2], False, "not any more")
+    check(b"no partition dt=d8" in tarnd.tarn("partitions", "mark", "db.p", "dt=d8", ok=False).stderr, "one that isn't there")
+    ask("truncate", "db.p", '[{"dt":"d0"}]')  # as Paimon's catalogs do it: a commit of the client's
+    java.ask("write", "db.p", rows(2))
+    equal(listed()["d0"][2], False, "a mark goes with a commit of a client, too")
+    equal(tarnd.json("partitions", "drop", "db.p", "dt=d0", "dt=d1")["dropped"], ["dt=d0", "dt=d1"], "dropped by tarn")
+    equal((ask("partitions", "db.p"), len(java.rows("db.p"))), ([], 0), "nothing is left")
+
+
+def partitions_without_a_state():
+    """Last, as the daemon has another port afterwards."""
+    create("db.kept")
+    java.ask("write", "db.kept", rows(1))
+    tarnd.json("partitions", "create", "db.kept", "dt=d5")
+    tarnd.json("partitions", "mark", "db.kept", "dt=d1")
+    path = "/databases/db/tables/kept/partitions"
+    before = http("GET", path)
+    tarnd.stop()
+    shutil.rmtree(os.path.join(tarnd.data, "state"))
+    tarnd.start()
+    equal(http("GET", path), before, "partitions, and what is done")
+
+
 # --- tokens and permissions ---
 
 def token():
@@ -133,7 +242,11 @@ print(json.dumps([ask(ResourceType.CATALOG_ALL), ask(ResourceType.CATALOG, princ
 
 
 lab.run("a schema goes back", schema_back)
+lab.run("partitions are made, marked and dropped", partitions)
+lab.run("a table is replaced", replaced)
+lab.run("a table of others is registered", registered)
 lab.run("a token adds nothing", token)
 lab.run("permissions are those of the token file", permissions)
+lab.run("partitions after the state is lost", partitions_without_a_state)
 tarnd.stop()
 sys.exit(lab.done())

@@ -56,9 +56,9 @@ TARN_TEST(errors, every_reason_has_a_code_that_clients_know)
         if (!knows_get || !knows_post)
             expect_unreachable("%s is %d and %d", tarn_reason_name(reason), get, post);
         static const enum tarn_reason all[] = {
-            TARN_DATABASE_EXISTS, TARN_TABLE_EXISTS,    TARN_COLUMN_EXISTS,
-            TARN_TAG_EXISTS,      TARN_BRANCH_EXISTS,   TARN_VIEW_EXISTS,
-            TARN_DIALECT_EXISTS,  TARN_FUNCTION_EXISTS, TARN_DEFINITION_EXISTS};
+            TARN_DATABASE_EXISTS,   TARN_TABLE_EXISTS,    TARN_COLUMN_EXISTS,  TARN_TAG_EXISTS,
+            TARN_BRANCH_EXISTS,     TARN_VIEW_EXISTS,     TARN_DIALECT_EXISTS, TARN_FUNCTION_EXISTS,
+            TARN_DEFINITION_EXISTS, TARN_PARTITION_EXISTS};
         bool exists = false;
         for (size_t i = 0; i < TARN_COUNT_OF(all); i++)
             exists |= (int)all[i] == reason;
