@@ -76,10 +76,8 @@ static struct tarn_status *check_source(struct tarn_cli *cli,
     for (size_t i = 0; i < TARN_COUNT_OF(names); i++)
         count += tarn_cli_args_has(&cli->args, names[i]);
     if (count != 1 && !(count == 0 && is_object_table(request)))
-        return tarn_cli_usage(cli,
-                              "%s needs %s of --columns, --like, --schema-file, --from-file",
-                              cli->command->name,
-                              count == 0 ? "one" : "only one");
+        return tarn_cli_usage(cli, "%s needs %s of --columns, --like, --schema-file, --from-file",
+                              cli->command->name, count == 0 ? "one" : "only one");
     return TARN_OK;
 }
 

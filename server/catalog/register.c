@@ -8,6 +8,7 @@ static struct tarn_status *register_table(struct tarn_op *op, struct tarn_catalo
 {
     TARN_OWN(tarn_table_drop_ref)
     struct tarn_table *known = tarn_catalog__known(catalog, database, name);
+    TARN_TRY(tarn_catalog__check_no_entry(op, catalog, database, name));
     TARN_TRY(tarn_catalog__check_no_view(op, catalog, database, name));
     TARN_TRY(tarn_catalog__find_again(op, catalog, database, name, out));
     if (known != NULL && *out == known)
