@@ -100,7 +100,6 @@ static struct tarn_status *make_request(struct tarn_cli *cli, Tarn__V1__CreateTa
     request->table = table->table;
     request->columns_sql = tarn_cli_bytes_str(tarn_cli_args_text(&cli->args, "columns"));
     request->comment = tarn_cli_bytes_str(tarn_cli_args_text(&cli->args, "comment"));
-    request->ignore_if_exists = tarn_cli_args_has(&cli->args, "if-not-exists");
     request->request_id = tarn_cli_request_id(cli);
     if (like != NULL)
         TARN_TRY(tarn_cli_table_ref(cli, like, &request->like));
@@ -121,6 +120,7 @@ struct tarn_status *tarn_cli_table_create(struct tarn_cli *cli)
     TARN_OWN(tarn_cli_message_drop) Tarn__V1__Table *made = NULL;
 
     TARN_TRY(make_request(cli, &request, &inferred));
+    request.ignore_if_exists = tarn_cli_args_has(&cli->args, "if-not-exists");
     TARN_TRY(tarn_cli_ask(cli, "CatalogService/CreateTable", &request.base,
                           &tarn__v1__table__descriptor, &made));
     return tarn_cli_show_made(cli, "created", made);

@@ -11,6 +11,7 @@ $TARN_CACHE/pyenv is used where the running Python hasn't them).
 """
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -606,7 +607,26 @@ def refs_cases(daemon, client):
         expect(reason(cat.ReplaceTable, c.ReplaceTableRequest(table=ref("db", "r2"))), "INVALID_ARGUMENT")
         expect(reason(cat.ReplaceTable, c.ReplaceTableRequest(table=ref("db", "nope"), definition=new)), "TABLE_NOT_FOUND")
 
-    for fn in (tags, branches, back, schema_back, partitions, replaced):
+    def registered():
+        here = cat.GetTable(c.GetTableRequest(table=ref("db", "r2"))).path
+        there = here.replace("/r2", "/r3")
+        folder = there.removeprefix("file:")
+        shutil.copytree(here.removeprefix("file:"), folder)
+        request = c.RegisterTableRequest(database=b"db", table=b"r3", path=there.encode())
+        made = cat.RegisterTable(request)
+        expect((made.name, [f.name for f in made.fields]), (b"r3", [b"k"]))
+        expect(reason(cat.RegisterTable, request), "TABLE_EXISTS")
+        request = c.RegisterTableRequest(database=b"db", table=b"r4", path=there.encode())
+        expect(reason(cat.RegisterTable, request), "PATH_INVALID")
+
+    def adopted():
+        def outcomes(**more):
+            return [(r.database, r.name, r.outcome) for r in cat.Adopt(c.AdoptRequest(targets=[b"db.r3"], **more))]
+        expect(outcomes(check_only=True), [(b"db", b"r3", c.AdoptReport.OUTCOME_CHECKED)])
+        expect(outcomes(), [(b"db", b"r3", c.AdoptReport.OUTCOME_KNOWN)])
+        expect(reason(cat.Adopt, c.AdoptRequest(targets=[b"db.nope"])), "TABLE_NOT_FOUND")
+
+    for fn in (tags, branches, back, schema_back, partitions, replaced, registered, adopted):
         case(fn)
 
 
