@@ -21,6 +21,7 @@ import org.apache.hadoop.hive.metastore.api.SerDeInfo;
 import org.apache.hadoop.hive.metastore.api.StorageDescriptor;
 import org.apache.hadoop.hive.metastore.api.Table;
 import org.apache.hadoop.hive.metastore.conf.MetastoreConf;
+import org.apache.thrift.transport.TTransportException;
 
 /**
  * Hive's own client of a metastore, told what to do line by line; answers "ok" or "error WHY". HivePeer URI.
@@ -58,6 +59,11 @@ public class HivePeer {
     }
 
     static void carryOut(String[] w) throws Exception {
+        try {
+            client.getAllDatabases();
+        } catch (TTransportException e) {
+            client.reconnect(); // it was started anew
+        }
         if (w[0].equals("dump")) {
             Files.write(Paths.get(w[1]), new GsonBuilder().serializeNulls().create().toJson(databases()).getBytes(StandardCharsets.UTF_8));
             return;
