@@ -43,13 +43,18 @@ class Metastore:
         self.port = free_port()
         self.environment = {**os.environ, "LAB": peers.LAB, "LAB_STATE": lab.path("hms"), "HMS_PORT": str(self.port), "HMS_DB": "disk", "WAIT_S": "200"}
         self.uri = f"thrift://127.0.0.1:{self.port}"
-        atexit.register(self.run, "wipe")
+        atexit.register(self.wipe)
         self.run("start")
 
     def run(self, word):
         got = subprocess.run(["bash", SERVICE, word], env=self.environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=300)
         if got.returncode != 0:
             raise house.Failed(f"hms.sh {word}: {got.stdout.decode('utf-8', 'replace')[-1500:]}")
+
+    def wipe(self):
+        """Before the folder is gone, in which its pid stands; a second time does nothing."""
+        atexit.unregister(self.wipe)
+        self.run("wipe")
 
     def pid(self):
         with open(lab.path("hms", f"hms-{self.port}", "pid"), encoding="utf-8") as f:
@@ -316,4 +321,5 @@ if LONG:
     lab.run("what somebody changes is repaired", repaired)
     lab.run("what Hive can't have is told", unfit)
     lab.run("a metastore that hangs, is gone, and comes back", away)
+metastore.wipe()
 sys.exit(lab.done())
