@@ -206,9 +206,9 @@ static struct tarn_status *choose_command(struct tarn_cli *cli, struct rest *res
     leave_out(rest, at);
     if (is_group(name)) {
         at = tarn_cli_args_word(tarn_cli_global_options, rest->argc, rest->argv, at);
-        if (at == rest->argc && help)
-            return tarn_cli_help(cli->out, name), TARN_OK;
         bool alone = find_command(name) != NULL; /* a command by itself, too */
+        if (at == rest->argc && help && !alone)
+            return tarn_cli_help(cli->out, name), TARN_OK;
         if (at == rest->argc && !alone)
             return group_alone(cli, name);
         const char *full = at == rest->argc

@@ -23,15 +23,18 @@ static void print_unbuilt(FILE *out)
     fprintf(out, "\n");
 }
 
+static bool is_of(const struct tarn_cli_command *command, const char *group)
+{
+    size_t size = strlen(group);
+    return strncmp(command->name, group, size) == 0 && command->name[size] == ' ';
+}
+
 void tarn_cli_help(FILE *out, const char *group)
 {
-    size_t size = group == NULL ? 0 : strlen(group);
-
     fprintf(out, "usage: tarn [OPTIONS] %s%sCOMMAND [ARGUMENTS]\n\n", group == NULL ? "" : group,
             group == NULL ? "" : " ");
     for (const struct tarn_cli_command *c = tarn_cli_commands; c->name != NULL; c++)
-        if (c->run != NULL &&
-            (group == NULL || (strncmp(c->name, group, size) == 0 && c->name[size] == ' ')))
+        if (c->run != NULL && (group == NULL || is_of(c, group)))
             print_summary(out, c);
     fprintf(out, "\ntarn COMMAND --help says more about one. Tables are DATABASE.TABLE.\n");
     if (group != NULL)
@@ -52,6 +55,18 @@ static void print_option(FILE *out, const struct tarn_cli_option *option)
     fprintf(out, "%s\n", option->many ? " (may be repeated)" : "");
 }
 
+/* Those that begin with a command's name. */
+static void print_more_commands(FILE *out, const char *group)
+{
+    const char *title = "\nMore commands:\n";
+    for (const struct tarn_cli_command *c = tarn_cli_commands; c->name != NULL; c++)
+        if (c->run != NULL && is_of(c, group)) {
+            fputs(title, out);
+            print_summary(out, c);
+            title = "";
+        }
+}
+
 void tarn_cli_help_command(FILE *out, const struct tarn_cli_command *command)
 {
     fprintf(out, "%s\n\nusage: tarn %s%s%s%s\n", command->summary, command->name,
@@ -59,6 +74,7 @@ void tarn_cli_help_command(FILE *out, const struct tarn_cli_command *command)
             command->options != NULL ? " [OPTIONS]" : "");
     if (command->more != NULL)
         fprintf(out, "\n%s\n", command->more);
+    print_more_commands(out, command->name);
     if (command->options != NULL)
         fprintf(out, "\nOptions:\n");
     for (const struct tarn_cli_option *o = command->options; o != NULL && o->name != NULL; o++)

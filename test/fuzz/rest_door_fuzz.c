@@ -102,8 +102,8 @@ static void expect_answer(const char *answer)
     for (size_t i = 0; i < TARN_COUNT_OF(of_the_protocol); i++)
         is_known |= atoi(answer) == of_the_protocol[i];
     tarn_assert(is_known);
-    if (strlen(answer) == strlen("200 "))
-        return;
+    if (strlen(answer) == strlen("200 ") || strncmp(answer, "400 malformed URL", 17) == 0)
+        return; /* that is of the HTTP room, before there is a route */
     TARN_OWN(tarn_json_drop) struct tarn_json *json = NULL;
     expect_ok(tarn_json_parse(tarn_slice_str(answer + strlen("200 ")), &json));
 }
