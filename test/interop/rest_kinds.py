@@ -141,6 +141,8 @@ def external(word):
     tarnd.stop()
     tarnd.start(**{"server.http_listen": tarnd.http})  # clients go on
     equal(tarnd.scan(f"{word}.ext2", types=TYPES), both, "rows behind a restart")
+    for other, reader in PEERS.items():
+        equal(reader.rows(f"{word}.ext2", types=TYPES), both, f"rows behind a restart that {other} reads")
     peer.ask("drop", f"{word}.ext2")
     equal(below(f"{OUT}/{word}/ext"), files, "its files, which stay")
     create(java, f"{word}.again", keys=["id"], bucket="1", path=f"file://{OUT}/{word}/ext")
