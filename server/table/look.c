@@ -135,8 +135,8 @@ static struct tarn_status *publish(struct tarn_op *op, struct tarn_table *table,
     }
     if (table->view != NULL &&
         box->view.schema.id > TARN_MAX(table->view->view.schema.id, table->own_schema_id))
-        tarn_log(op, TARN_WARN, "table.schema_adopted", "table=%s schema=%" PRId64, table->name,
-                 box->view.schema.id);
+        tarn_log(op, TARN_WARN, "table.schema_adopted", "table=%s schema=%" PRId64,
+                 tarn_log_quote(op, table->name), box->view.schema.id);
     pthread_mutex_lock(&table->lock);
     struct view_box *old = table->view;
     table->view = tarn_move(box);
@@ -369,8 +369,9 @@ static void tell_adopted(struct tarn_op *op, const struct tarn_table *table, int
     if (!was_away)
         tarn_metric_add(TARN_M_SNAPSHOTS_ADOPTED, NULL, newest->id - known);
     tarn_log(op, was_away ? TARN_INFO : TARN_WARN, "table.adopted",
-             "table=%s snapshot=%" PRId64 " behind=%" PRId64 " user=%s", table->name, newest->id,
-             known, tarn_log_quote(op, tarn_arena_str(op->arena, newest->commit_user)));
+             "table=%s snapshot=%" PRId64 " behind=%" PRId64 " user=%s",
+             tarn_log_quote(op, table->name), newest->id, known,
+             tarn_log_quote(op, tarn_arena_str(op->arena, newest->commit_user)));
 }
 
 static struct tarn_status *learn_all(struct tarn_op *op, struct tarn_table *table, bool *news,

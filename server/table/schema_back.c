@@ -139,7 +139,7 @@ static struct tarn_status *go_back(struct job *j)
     }
     TARN_TRY(looked);
     tarn_log(j->op, TARN_INFO, "table.schema_rolled_back", "table=%s from=%" PRId64 " to=%" PRId64,
-             tarn_table_name(j->table), j->from, j->to);
+             tarn_log_quote(j->op, tarn_table_name(j->table)), j->from, j->to);
     return TARN_OK;
 }
 

@@ -63,14 +63,14 @@ TARN_TEST(adopted, snapshots_of_others_are_told_by_reads_and_by_puts)
     look(&f);
     const char *text = told_end(t, &told);
     expect_contains(text, " warn table.adopted ");
-    expect_contains(text, " table=db.t snapshot=2 behind=1 user=\"an other\"\n");
+    expect_contains(text, " table=\"db.t\" snapshot=2 behind=1 user=\"an other\"\n");
     expect_int(adopted_count(), before + 1);
     fixture_look_every(&f, 3600000); /* nobody looks: the put meets them */
     foreign(&f, "c");
     foreign(&f, "d");
     told_begin(&told);
     expect_int(fixture_land(&f, 2, "e"), 5);
-    expect_contains(told_end(t, &told), " table=db.t snapshot=4 behind=2 user=\"an other\"\n");
+    expect_contains(told_end(t, &told), " table=\"db.t\" snapshot=4 behind=2 user=\"an other\"\n");
     expect_int(adopted_count(), before + 3);
 }
 
@@ -111,7 +111,7 @@ TARN_TEST(adopted, what_came_while_we_were_away_is_told_and_may_be_ours)
     look(&f);
     const char *text = told_end(t, &told);
     expect_contains(text, " info table.adopted ");
-    expect_contains(text, " table=db.t snapshot=2 behind=1 user=\"an other\"\n");
+    expect_contains(text, " table=\"db.t\" snapshot=2 behind=1 user=\"an other\"\n");
     expect_int(adopted_count(), before);
 }
 
@@ -128,6 +128,6 @@ TARN_TEST(adopted, schemas_of_others_are_told)
     const char *text = told_end(t, &told);
     const char *line = strstr(text, " warn table.schema_adopted ");
     expect_not_null(line);
-    expect_contains(line, " table=db.t schema=1\n");
+    expect_contains(line, " table=\"db.t\" schema=1\n");
     expect_null(strstr(line + 20, "schema_adopted")); /* once */
 }
