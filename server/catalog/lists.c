@@ -280,31 +280,26 @@ struct tarn_status *tarn_catalog__forget_vanished(struct tarn_op *op, struct tar
     return TARN_OK;
 }
 
-static bool is_named(const struct tarn_slice *names, size_t count, struct tarn_slice name)
-{
-    for (size_t i = 0; i < count; i++)
-        if (tarn_slice_equal(names[i], name))
-            return true;
-    return false;
-}
-
 /* Databases of tables that are known, each once, which aren't among the names. */
 static size_t lost_databases(struct tarn_op *op, struct tarn_catalog *catalog,
                              const struct tarn_slice *names, size_t count, struct tarn_slice **out)
 {
     size_t cursor = 0, lost_count = 0;
-    struct tarn_slice key, last = tarn_slice_str("");
+    struct tarn_slice key;
     void *table;
+    TARN_OWN(tarn_map_drop) struct tarn_map *seen = tarn_map_new();
+    for (size_t i = 0; i < count; i++)
+        tarn_map_set(seen, names[i], seen);
     pthread_mutex_lock(&catalog->lock);
     struct tarn_slice *lost =
         tarn_arena_calloc(op->arena, tarn_map_count(catalog->by_name) + 1, sizeof *lost);
     while (tarn_map_next(catalog->by_name, &cursor, &key, &table)) {
         struct tarn_slice database =
             tarn_slice_of(key.data, strnlen((const char *)key.data, key.size));
-        if (tarn_slice_equal(database, last) || is_named(names, count, database) ||
-            is_named(lost, lost_count, database))
+        if (tarn_map_find(seen, database) != NULL)
             continue;
-        last = lost[lost_count++] = tarn_arena_copy(op->arena, database);
+        tarn_map_set(seen, database, seen);
+        lost[lost_count++] = tarn_arena_copy(op->arena, database);
     }
     pthread_mutex_unlock(&catalog->lock);
     *out = lost;
