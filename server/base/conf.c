@@ -67,12 +67,8 @@ static struct tarn_status *set_value(struct tarn_conf *conf, enum tarn_conf_key 
 {
     int64_t number = 0;
     struct tarn_status *s = parse_value(keys[key].kind, text, &number);
-    if (s != NULL) {
-        struct tarn_status *invalid = tarn_status_new(TARN_CONFIG_INVALID, "%s: %s: %s", where,
-                                                      keys[key].name, tarn_status_message(s));
-        tarn_status_free(s);
-        return invalid;
-    }
+    TARN_TRY(
+        tarn_status_wrap(tarn_status_as(s, TARN_CONFIG_INVALID), "%s: %s", where, keys[key].name));
     free(conf->values[key].text);
     conf->values[key] = (struct value){tarn_slice_dup(text), number};
     return TARN_OK;

@@ -82,6 +82,15 @@ struct tarn_status *tarn_status_wrap(struct tarn_status *consumed, const char *f
     return consumed;
 }
 
+struct tarn_status *tarn_status_as(struct tarn_status *consumed, enum tarn_reason reason)
+{
+    if (consumed == NULL)
+        return NULL;
+    struct tarn_status *status = tarn_status_new(reason, "%s", consumed->message);
+    tarn_status_free(consumed);
+    return status;
+}
+
 static enum tarn_reason reason_of_errno(int error)
 {
     switch (error) {

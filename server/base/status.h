@@ -53,6 +53,8 @@ TARN_MUST TARN_NONNULL struct tarn_status *tarn_status_new(enum tarn_reason reas
 /* One line of context under the same reason, put before the message: "context: message". */
 TARN_MUST struct tarn_status *tarn_status_wrap(struct tarn_status *consumed, const char *format,
                                                ...) TARN_PRINTF(2, 3);
+/* The same message under another reason: whose fault it is may depend on where it is met. No facts are kept; OK stays OK. */
+TARN_MUST struct tarn_status *tarn_status_as(struct tarn_status *consumed, enum tarn_reason reason);
 /* A status of errno: picks NOT_FOUND, PERMISSION, DISK_FULL or IO_ERROR and adds strerror. */
 TARN_MUST TARN_NONNULL struct tarn_status *tarn_status_errno(int error, const char *format, ...)
     TARN_PRINTF(2, 3);

@@ -81,12 +81,7 @@ struct tarn_status *tarn_catalog__read_entry(struct tarn_op *op, struct tarn_cat
                                        .name = tarn_arena_copy(op->arena, name)};
     TARN_TRY(tarn_store_find(catalog->env->store, op, key, found, &text));
     struct tarn_status *s = *found ? parse(op, tarn_buf_slice(&text), out) : TARN_OK;
-    if (s == TARN_OK)
-        return TARN_OK;
-    struct tarn_status *damaged =
-        tarn_status_new(TARN_OBJECT_DAMAGED, "%s: %s", key, tarn_status_message(s));
-    tarn_status_free(s);
-    return damaged;
+    return tarn_status_wrap(tarn_status_as(s, TARN_OBJECT_DAMAGED), "%s", key);
 }
 
 /* --- which of another kind are known --- */

@@ -107,12 +107,7 @@ static struct tarn_status *next_path(struct tarn_op *op, const char **at, const 
     *clean = NULL;
     struct tarn_status *s =
         text.size == 0 ? TARN_OK : tarn_catalog__clean_location(op, text, clean);
-    if (s == TARN_OK)
-        return TARN_OK;
-    struct tarn_status *wrong = tarn_status_new(TARN_CONFIG_INVALID, "warehouse.external_paths: %s",
-                                                tarn_status_message(s));
-    tarn_status_free(s);
-    return wrong;
+    return tarn_status_wrap(tarn_status_as(s, TARN_CONFIG_INVALID), "warehouse.external_paths");
 }
 
 struct tarn_status *tarn_catalog__take_external_paths(struct tarn_op *op,

@@ -110,12 +110,7 @@ static struct tarn_status *read(struct tarn_op *op, struct tarn_catalog *catalog
     out->ref.database = tarn_arena_copy(op->arena, ref.database);
     out->ref.name = tarn_arena_copy(op->arena, ref.name);
     struct tarn_status *s = parse(tarn_buf_slice(&text), out, body);
-    if (s == TARN_OK)
-        return TARN_OK;
-    struct tarn_status *damaged =
-        tarn_status_new(TARN_OBJECT_DAMAGED, "%s: %s", key_of(op, ref), tarn_status_message(s));
-    tarn_status_free(s);
-    return damaged;
+    return tarn_status_wrap(tarn_status_as(s, TARN_OBJECT_DAMAGED), "%s", key_of(op, ref));
 }
 
 struct tarn_status *tarn_catalog_object(struct tarn_op *op, struct tarn_catalog *catalog,

@@ -86,12 +86,7 @@ static struct tarn_status *read(struct tarn_op *op, struct tarn_catalog *catalog
     if (!found)
         return TARN_OK;
     struct tarn_status *s = decode(tarn_buf_slice(&text), op->arena, out, count);
-    if (s == TARN_OK)
-        return TARN_OK;
-    struct tarn_status *damaged =
-        tarn_status_new(TARN_OBJECT_DAMAGED, "%s: %s", key, tarn_status_message(s));
-    tarn_status_free(s);
-    return damaged;
+    return tarn_status_wrap(tarn_status_as(s, TARN_OBJECT_DAMAGED), "%s", key);
 }
 
 static struct tarn_status *write(struct tarn_op *op, struct tarn_catalog *catalog, const char *key,

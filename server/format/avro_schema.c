@@ -217,12 +217,7 @@ struct tarn_status *tarn_avro__parse_schema(struct tarn_slice text, struct tarn_
     if (text.size > TARN_AVRO_SCHEMA_SIZE_MAX)
         return bad("too large");
     struct tarn_status *s = tarn_json_parse(text, &json);
-    if (s != NULL) {
-        struct tarn_status *better =
-            tarn_status_new(TARN_AVRO_MALFORMED, "avro.schema: %s", tarn_status_message(s));
-        tarn_status_free(s);
-        return better;
-    }
+    TARN_TRY(tarn_status_wrap(tarn_status_as(s, TARN_AVRO_MALFORMED), "avro.schema"));
     TARN_TRY(parse_node(&p, json, (struct tarn_slice){0}, 0, out));
     return tarn_avro__record_of(*out) != NULL ? TARN_OK : bad("the top is no record");
 }

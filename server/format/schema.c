@@ -227,12 +227,7 @@ struct tarn_status *tarn_schema_decode(struct tarn_slice json, struct tarn_arena
     TARN_OWN(tarn_json_drop) struct tarn_json *doc = NULL;
     struct tarn_schema schema = {0};
     struct tarn_status *s = tarn_json_parse(json, &doc);
-    if (s != NULL) {
-        struct tarn_status *better =
-            tarn_status_new(TARN_SCHEMA_MALFORMED, "%s", tarn_status_message(s));
-        tarn_status_free(s);
-        return better;
-    }
+    TARN_TRY(tarn_status_as(s, TARN_SCHEMA_MALFORMED));
     if (tarn_json_kind(doc) != TARN_JSON_OBJECT)
         return tarn_status_new(TARN_SCHEMA_MALFORMED, "the schema is no JSON object");
     TARN_TRY(decode_members(doc, arena, &schema));

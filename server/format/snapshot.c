@@ -176,13 +176,7 @@ static struct tarn_status *check(const struct tarn_snapshot *s)
 
 static struct tarn_status *parse(struct tarn_slice json, struct tarn_json **out)
 {
-    struct tarn_status *s = tarn_json_parse(json, out);
-    if (s == NULL)
-        return TARN_OK;
-    struct tarn_status *better =
-        tarn_status_new(TARN_SNAPSHOT_MALFORMED, "%s", tarn_status_message(s));
-    tarn_status_free(s);
-    return better;
+    return tarn_status_as(tarn_json_parse(json, out), TARN_SNAPSHOT_MALFORMED);
 }
 
 struct tarn_status *tarn_snapshot_decode(struct tarn_slice json, struct tarn_arena *arena,

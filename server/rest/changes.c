@@ -9,12 +9,7 @@ static struct tarn_status *take_type(struct tarn_op *op, const struct tarn_json 
     if (type == NULL)
         return tarn_status_new(TARN_INVALID_ARGUMENT, "\"%s\" is missing", key);
     struct tarn_status *s = tarn_type_from_json(type, op->arena, out);
-    if (s == TARN_OK)
-        return TARN_OK;
-    struct tarn_status *user =
-        tarn_status_new(TARN_SCHEMA_INVALID, "\"%s\": %s", key, tarn_status_message(s));
-    tarn_status_free(s);
-    return user;
+    return tarn_status_wrap(tarn_status_as(s, TARN_SCHEMA_INVALID), "\"%s\"", key);
 }
 
 static struct tarn_status *take_path(struct tarn_op *op, const struct tarn_json *json,

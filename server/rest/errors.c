@@ -179,8 +179,5 @@ struct tarn_status *tarn_rest__about(struct tarn_status *s, const char *type,
 
 struct tarn_status *tarn_rest__refuse(struct tarn_status *s)
 {
-    struct tarn_status *refused =
-        tarn_status_new(TARN_INVALID_ARGUMENT, "%s", tarn_status_message(s));
-    tarn_status_free(s);
-    return refused;
+    return tarn_status_as(s, TARN_INVALID_ARGUMENT);
 }

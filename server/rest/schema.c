@@ -23,11 +23,8 @@ static struct tarn_status *take_fields(struct tarn_op *op, const struct tarn_jso
 {
     struct tarn_status *s = tarn_fields_from_json(tarn_json_find(json, "fields"), 0, op->arena,
                                                   &out->fields, &out->field_count);
-    if (tarn_status_reason(s) != TARN_SCHEMA_MALFORMED)
-        return s;
-    struct tarn_status *user = tarn_status_new(TARN_SCHEMA_INVALID, "%s", tarn_status_message(s));
-    tarn_status_free(s);
-    return user;
+    return tarn_status_reason(s) == TARN_SCHEMA_MALFORMED ? tarn_status_as(s, TARN_SCHEMA_INVALID)
+                                                          : s;
 }
 
 struct tarn_status *tarn_rest__to_schema(struct tarn_op *op, const struct tarn_json *json,

@@ -72,10 +72,7 @@ static struct tarn_status *relay_finish(struct relay *r)
     if (tarn_status_reason(s) != TARN_UNAVAILABLE)
         return s;
     r->worker_failed = true;
-    struct tarn_status *lost = tarn_status_new(TARN_WORKER_LOST, "worker %s: %s", r->worker_address,
-                                               tarn_status_message(s));
-    tarn_status_free(s);
-    return lost;
+    return tarn_status_wrap(tarn_status_as(s, TARN_WORKER_LOST), "worker %s", r->worker_address);
 }
 
 /* A step on the worker's stream failed; why, its outcome says. */

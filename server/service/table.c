@@ -154,12 +154,7 @@ static struct tarn_status *decode_schema(struct tarn_op *op, struct tarn_slice j
 {
     struct tarn_status *s = tarn_schema_decode(json, op->arena, draft);
     draft->highest_field_id = 0; /* ids are given anew */
-    if (s == TARN_OK)
-        return TARN_OK;
-    struct tarn_status *user =
-        tarn_status_new(TARN_SCHEMA_INVALID, "schema_json: %s", tarn_status_message(s));
-    tarn_status_free(s);
-    return user;
+    return tarn_status_wrap(tarn_status_as(s, TARN_SCHEMA_INVALID), "schema_json");
 }
 
 static struct tarn_status *take_columns(struct tarn_op *op, struct tarn_service *service,

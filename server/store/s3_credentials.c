@@ -218,11 +218,8 @@ static struct tarn_status *from_shared_file(const struct tarn_s3_settings *setti
 {
     TARN_OWN(secret_drop) struct tarn_buf text = {0};
     TARN_TRY(read_file(settings->credentials_file, &text));
-    TARN_OWN(tarn_status_drop)
     struct tarn_status *s = tarn_s3__profile_find(tarn_buf_slice(&text), settings->profile, out);
-    return s == TARN_OK ? TARN_OK
-                        : tarn_status_new(TARN_STORE_DENIED, "%s: %s", settings->credentials_file,
-                                          tarn_status_message(s));
+    return tarn_status_wrap(tarn_status_as(s, TARN_STORE_DENIED), "%s", settings->credentials_file);
 }
 
 /* --- services --- */
@@ -274,11 +271,8 @@ static struct tarn_status *from_web_identity(struct tarn_s3_credentials *credent
     TARN_TRY(tarn_fetch(credentials->fetch, op, &request, &answer_body, &answer));
     if (answer.status != 200)
         return service_failed(op, request.url, &answer, &answer_body);
-    TARN_OWN(tarn_status_drop)
     struct tarn_status *s = tarn_s3__decode_role(tarn_buf_slice(&answer_body), op->arena, out);
-    return s == TARN_OK
-               ? TARN_OK
-               : tarn_status_new(TARN_STORE_DENIED, "%s: %s", request.url, tarn_status_message(s));
+    return tarn_status_wrap(tarn_status_as(s, TARN_STORE_DENIED), "%s", request.url);
 }
 
 static struct tarn_status *ask_instance(struct tarn_s3_credentials *credentials, struct tarn_op *op,

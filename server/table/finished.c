@@ -26,10 +26,7 @@ static struct tarn_status *of_the_writer(struct tarn_status *s)
     if (reason != TARN_OBJECT_NOT_FOUND && reason != TARN_MANIFEST_MALFORMED &&
         reason != TARN_AVRO_MALFORMED && reason != TARN_SNAPSHOT_MALFORMED)
         return s;
-    struct tarn_status *theirs =
-        tarn_status_new(TARN_INVALID_ARGUMENT, "the snapshot: %s", tarn_status_message(s));
-    tarn_status_free(s);
-    return theirs;
+    return tarn_status_wrap(tarn_status_as(s, TARN_INVALID_ARGUMENT), "the snapshot");
 }
 
 static struct tarn_status *check_members(const struct tarn_snapshot *s)

@@ -14,6 +14,7 @@ TARN_TEST(status, success_is_null_and_answers_all_questions)
     expect_str(tarn_status_message(TARN_OK), "");
     expect_null(tarn_status_copy(TARN_OK));
     expect_null(tarn_status_wrap(TARN_OK, "context"));
+    expect_null(tarn_status_as(TARN_OK, TARN_INTERNAL));
     tarn_status_free(TARN_OK);
 }
 
@@ -28,6 +29,15 @@ TARN_TEST(status, wrap_puts_context_in_front_and_keeps_the_reason)
     tarn_status_drop(&s);
     expect_null(s);
     expect_status(copy, TARN_SNAPSHOT_TAKEN, "commit db.t: snapshot 7 exists");
+}
+
+TARN_TEST(status, as_keeps_the_message_under_another_reason_without_its_facts)
+{
+    struct tarn_status *s = tarn_status_new(TARN_SCHEMA_MALFORMED, "no %s", "fields");
+    tarn_status_set(s, "key", "value");
+    s = tarn_status_as(s, TARN_SCHEMA_INVALID);
+    expect_null(tarn_status_get(s, "key"));
+    expect_status(s, TARN_SCHEMA_INVALID, "no fields");
 }
 
 TARN_TEST(status, errno_picks_the_reason_people_can_act_on)
