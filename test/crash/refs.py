@@ -11,7 +11,6 @@ import os
 import random
 import re
 import shutil
-import socket
 import sys
 import threading
 import time
@@ -19,7 +18,7 @@ import time
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
 import peers  # noqa: E402
-from lab import Failed, Lab, check, equal  # noqa: E402
+from lab import Failed, Lab, check, equal, free_port  # noqa: E402
 
 ROUNDS = int(os.environ.get("N") or os.environ.get("TARN_CRASH_ROUNDS") or 10)
 SEED = int(os.environ.get("TARN_SEED") or random.SystemRandom().randrange(1 << 32))
@@ -27,13 +26,6 @@ TABLE = "r.t"
 
 lab = Lab("refs-kill")
 rng = random.Random(SEED)
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
-
 
 # Always the same one: a client that waits for its answer goes on where the next daemon is.
 HTTP = f"127.0.0.1:{free_port()}"

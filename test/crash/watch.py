@@ -9,24 +9,17 @@ import json
 import os
 import random
 import signal
-import socket
 import subprocess
 import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 import peers  # noqa: E402
-from lab import Failed, Lab, check, equal, wait_until  # noqa: E402
+from lab import Failed, Lab, check, equal, free_port, wait_until  # noqa: E402
 
 ROUNDS = int(os.environ.get("TARN_CRASH_ROUNDS", 2))
 COMMITS = 30
 lab = Lab("watch")
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
 
 
 def make_daemon(name, **settings):

@@ -10,7 +10,6 @@ import atexit
 import json
 import os
 import shutil
-import socket
 import subprocess
 import sys
 import urllib.parse
@@ -20,7 +19,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
 import lab as house  # noqa: E402
 import peers  # noqa: E402
-from lab import Lab, Skip, check, equal, same_rows  # noqa: E402
+from lab import Lab, Skip, check, equal, free_port, same_rows  # noqa: E402
 from shapes import shapes  # noqa: E402
 
 SERVICE = os.path.join(house.SHARED, "interop/services/hdfs.sh")
@@ -28,12 +27,6 @@ SHAPES = {s.name: s for s in shapes()}
 JOBS = ["ap_part", "pk_all", "pk_part4"]
 
 lab = Lab("hdfs")
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
 
 
 class Hdfs:

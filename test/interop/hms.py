@@ -11,7 +11,6 @@ import json
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -21,7 +20,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
 import lab as house  # noqa: E402
 import peers  # noqa: E402
-from lab import Lab, check, equal, same_rows, wait_until  # noqa: E402
+from lab import Lab, check, equal, free_port, same_rows, wait_until  # noqa: E402
 
 SERVICE = os.path.join(house.SHARED, "interop/services/hms.sh")
 HIVE = os.path.join(house.ROOT, "test/interop/hive/run.sh")
@@ -30,12 +29,6 @@ MARKS = ["tarn.warehouse", "tarn.table", "tarn.fingerprint"]
 ITS_OWN = ["transient_lastDdlTime", "numFiles", "totalSize", "numFilesErasureCoded", "bucketing_version"]
 
 lab = Lab("hms")
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
 
 
 class Metastore:
@@ -90,11 +83,9 @@ paimon = peers.Java(lab, lab.path("hive-warehouse"), "metastore=hive", f"uri={me
 
 
 def http(method, path, body=None):
-    request = urllib.request.Request(f"http://{tarnd.http}/v1/tarn{path}", method=method,
-                                     data=None if body is None else json.dumps(body).encode())
-    with urllib.request.urlopen(request, timeout=60) as answer:
-        text = answer.read().decode()
-    return json.loads(text) if text.startswith("{") else text
+    status, got = tarnd.rest(method, "/tarn" + path, body)
+    equal(status, 200, f"{method} {path}: {got}")
+    return got
 
 
 def create(name, schema):

@@ -10,8 +10,6 @@ import os
 import shutil
 import sys
 import threading
-import urllib.error
-import urllib.request
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
@@ -36,17 +34,7 @@ PEERS = {"java": java, "python": python}
 
 
 def http(method, path, body=None, token=TOKEN, headers=None):
-    """-> status, JSON or text."""
-    data = None if body is None else body.encode() if isinstance(body, str) else json.dumps(body).encode()
-    request = urllib.request.Request(f"http://{tarnd.http}/v1{path}", method=method, data=data, headers=headers or {})
-    if token:
-        request.add_header("Authorization", "Bearer " + token)
-    try:
-        with urllib.request.urlopen(request, timeout=60) as answer:
-            status, text = answer.status, answer.read().decode()
-    except urllib.error.HTTPError as e:
-        status, text = e.code, e.read().decode()
-    return status, json.loads(text) if text.startswith("{") else text
+    return tarnd.rest(method, path, body, token, headers)
 
 
 def create(peer, name, schema=None):

@@ -9,8 +9,6 @@ import shutil
 import subprocess
 import sys
 import time
-import urllib.error
-import urllib.request
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
@@ -34,16 +32,7 @@ gaps = RestGaps(lab, "lab", *options)
 
 
 def http(method, path, body=None):
-    """-> status, JSON or text."""
-    data = None if body is None else json.dumps(body).encode()
-    request = urllib.request.Request(f"http://{tarnd.http}/v1/lab{path}", method=method, data=data,
-                                     headers={"Authorization": "Bearer " + TOKEN})
-    try:
-        with urllib.request.urlopen(request, timeout=60) as answer:
-            status, text = answer.status, answer.read().decode()
-    except urllib.error.HTTPError as e:
-        status, text = e.code, e.read().decode()
-    return status, json.loads(text) if text.startswith("{") else text
+    return tarnd.rest(method, "/lab" + path, body, TOKEN)
 
 
 def pypaimon(code):

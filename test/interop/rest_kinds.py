@@ -8,9 +8,7 @@ rest_kinds.py [PART OF A CASE'S NAME]... runs some.
 import json
 import os
 import sys
-import urllib.error
 import urllib.parse
-import urllib.request
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
@@ -32,15 +30,7 @@ PEERS = {"java": java, "python": python}
 
 
 def http(method, path, body=None, daemon=tarnd):
-    """-> status, JSON or text."""
-    request = urllib.request.Request(f"http://{daemon.http}/v1/tarn{path}", method=method,
-                                     data=None if body is None else json.dumps(body).encode())
-    try:
-        with urllib.request.urlopen(request, timeout=60) as answer:
-            status, text = answer.status, answer.read().decode()
-    except urllib.error.HTTPError as e:
-        status, text = e.code, e.read().decode()
-    return status, json.loads(text) if text.startswith("{") else text
+    return daemon.rest(method, "/tarn" + path, body)
 
 
 def served(name, daemon=tarnd):

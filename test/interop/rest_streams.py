@@ -7,7 +7,6 @@ rest_streams.py [PART OF A CASE'S NAME]... runs some.
 import collections
 import json
 import os
-import socket
 import subprocess
 import sys
 
@@ -18,26 +17,11 @@ import lab as house  # noqa: E402
 import matrix  # noqa: E402
 import peers  # noqa: E402
 from flink import Flink, killed_and_restored  # noqa: E402
-from lab import Lab, equal, wait_until  # noqa: E402
+from lab import Lab, equal, free_port, wait_until  # noqa: E402
 from matrix import case  # noqa: E402
 
 lab, tarnd = None, None
 KAFKA, POSTGRES = "2.0.2", "1.20.5"  # the connectors' lines of Flink
-
-
-def free_port(n=1):
-    """The first of n that are free beside one another."""
-    while True:
-        with socket.socket() as first:
-            first.bind(("127.0.0.1", 0))
-            port = first.getsockname()[1]
-            try:
-                for i in range(1, n):
-                    with socket.socket() as s:
-                        s.bind(("127.0.0.1", port + i))
-                return port
-            except OSError:
-                continue
 
 
 def begin():

@@ -16,12 +16,15 @@ import os
 import re
 import shutil
 import signal
+import socket
 import struct
 import subprocess
 import sys
 import tempfile
 import time
 import traceback
+import urllib.error
+import urllib.request
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BIN = os.environ.get("TARN_BIN", os.path.join(ROOT, "build/bin"))
@@ -46,6 +49,21 @@ def check(true, message):
 def equal(got, want, what):
     if got != want:
         raise Failed(f"{what}: got {got!r}, want {want!r}")
+
+
+def free_port(n=1):
+    """The first of n that are free beside one another."""
+    while True:
+        with socket.socket() as first:
+            first.bind(("127.0.0.1", 0))
+            port = first.getsockname()[1]
+            try:
+                for i in range(1, n):
+                    with socket.socket() as s:
+                        s.bind(("127.0.0.1", port + i))
+                return port
+            except OSError:
+                continue
 
 
 # ---------------------------------------------------------------- the daemon
@@ -221,6 +239,19 @@ class Daemon:
 
     def lines(self, *args, **kw):
         return [json.loads(x) for x in self.tarn(*args, "-o", "jsonl", **kw).stdout.splitlines() if x.strip()]
+
+    def rest(self, method, path, body=None, token=None, headers=None):
+        """Calls the REST catalog. path: behind /v1; body: text, or what becomes JSON; -> status, JSON or text."""
+        data = None if body is None else body.encode() if isinstance(body, str) else json.dumps(body).encode()
+        request = urllib.request.Request(f"http://{self.http}/v1{path}", method=method, data=data, headers=headers or {})
+        if token:
+            request.add_header("Authorization", "Bearer " + token)
+        try:
+            with urllib.request.urlopen(request, timeout=60) as answer:
+                status, text = answer.status, answer.read().decode()
+        except urllib.error.HTTPError as e:
+            status, text = e.code, e.read().decode()
+        return status, json.loads(text) if text.startswith("{") else text
 
     def scan(self, table, *args, types=None):
         """Rows as plain values, in no order: a Counter. types: as types_of() gives; else read from the schema file."""
