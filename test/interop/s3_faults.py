@@ -179,6 +179,83 @@ def reads_are_few():
     equal([s for m, p, s in log if s not in (200, 206, 404)], [], "other answers")
 
 
+def keys_file(n):
+    """The n-th keys, which have a token: what the file says and what the store accepts."""
+    text = f"[default]\naws_access_key_id = ASIA{n}\naws_secret_access_key = secret{n}\naws_session_token = token{n}\n"
+    return text, {f"ASIA{n}": {"secret": f"secret{n}", "token": f"token{n}", "expires": None}}
+
+
+def keys_end_half_way():
+    fake = Fake(lab)
+    text, keys = keys_file(1)
+    path = lab.write("keys.ini", text)
+
+    def accept(*lists):
+        equal(fake.ask("keys " + json.dumps({k: v for some in lists for k, v in some.items()})), "ok", "the store")
+
+    def seen(rule):
+        """What the store was asked meets the rule, from now on."""
+        fake.log()
+        fake.rules(rule)
+
+    accept(keys)
+    daemon = S3Daemon(lab, fake, "keys", **{"s3.credentials": "file", "s3.credentials_file": path}).start()
+    watch = None
+    try:
+        daemon.tarn("db", "create", "k")
+        daemon.tarn("table", "create", "k.t", "--columns", "id BIGINT NOT NULL, v STRING", "--primary-key", "id", "--option", "write-only=false")
+        watch = daemon.popen("watch", "k.t", "--from", "earliest", "--limit", 900, "-o", "jsonl", text=True)
+        daemon.tarn("load", "k.t", csv(0, 300, "a"))
+        daemon.tarn("load", "k.t", csv(100, 300, "b"))
+        want = {i: f"{'a' if i < 100 else 'b'}{i}" for i in range(400)}
+
+        def state():
+            return {r["id"]: r["v"] for r in daemon.lines("scan", "k.t")}
+
+        # While the compacted file is being put the keys end; new ones lie in the file.
+        seen({"do": "slow", "ms": 2000, "method": "PUT", "part": ".parquet", "count": 1})
+        job = daemon.popen("compact", "k.t", "--full", "--wait", stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        wait_until("the output is being put", lambda: any(m == "GET" and ".parquet" in p for m, p, _ in fake.log()))
+        text, keys = keys_file(2)
+        lab.write("keys.ini", text)
+        accept(keys)
+        said = job.communicate(timeout=60)[0]
+        equal(job.returncode, 0, f"the compaction, which said {said}")
+        check(any(status == 403 for _, _, status in fake.log()), "the store refused the old keys")
+        equal(state(), want, "rows behind it")
+
+        # They end, and no new ones are there: it fails by name, nothing of it is seen, and it is done when they are.
+        daemon.tarn("load", "k.t", csv(200, 300, "c"))
+        want.update({i: f"c{i}" for i in range(200, 500)})
+        fake.rules()
+        seen({"do": "slow", "ms": 1000, "method": "GET", "part": ".parquet"})
+        job = daemon.popen("compact", "k.t", "--full", "--wait", stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        wait_until("its inputs are being read", lambda: any(m == "GET" and ".parquet" in p for m, p, _ in fake.log()))
+        text, keys = keys_file(3)
+        accept(keys)
+        wait_until("the store refuses", lambda: any(s == 403 for _, _, s in fake.log()))
+        got = daemon.tarn("snapshots", "k.t", ok=None)
+        check(got.returncode == 0 or "InvalidAccessKeyId" in got.error, f"without keys: {got.error}")
+        lab.write("keys.ini", text)
+        fake.rules()
+        job.communicate(timeout=60)
+        equal(state(), want, "rows with new keys")
+        daemon.tarn("compact", "k.t", "--full", "--wait")
+        equal(state(), want, "rows behind the compaction")
+        last = daemon.lines("snapshots", "k.t")
+        equal(sorted(s["id"] for s in last), list(range(1, len(last) + 1)), "snapshots without gaps")
+        told = [json.loads(line) for line in watch.communicate(timeout=60)[0].splitlines()]
+        equal([(r["id"], r["v"]) for r in told], [(i, f"{tag}{i}") for first, tag in ((0, "a"), (100, "b"), (200, "c")) for i in range(first, first + 300)], "rows that the stream told")
+        for n in (1, 2, 3):
+            check(f"secret{n}" not in daemon.said() and f"token{n}" not in daemon.said(), "a secret is in the log")
+    finally:
+        if watch is not None:
+            watch.kill()
+            watch.wait(10)
+        daemon.stop()
+        fake.close()
+
+
 for name, function in [("the start refuses what can't commit", start_refusals)]:
     lab.run(name, function)
 tarn.start()
@@ -188,6 +265,7 @@ lab.run("scans get through faults, or fail by name", scans_get_through)
 lab.run("403 is an error, not an empty table", forbidden_is_no_answer)
 lab.run("tables are renamed and dropped, also through failures", renamed_and_dropped)
 lab.run("a scan asks for each data file at most twice", reads_are_few)
+lab.run("keys that end during a compaction and a stream", keys_end_half_way)
 with lab.case("it stops"):
     tarn.stop()
 sys.exit(lab.done())
