@@ -31,13 +31,7 @@ static const char *told_end(struct tarn_test *t, struct told *told)
     return text;
 }
 
-static int64_t adopted_count(void)
-{
-    TARN_OWN(tarn_buf_drop) struct tarn_buf text = {0};
-    tarn_metrics_print(&text);
-    const char *at = strstr(tarn_buf_cstr(&text), "\ntarn_snapshots_adopted_total ");
-    return at == NULL ? 0 : strtoll(strchr(at + 1, ' '), NULL, 10);
-}
+#define ADOPTED "tarn_snapshots_adopted_total"
 
 static int64_t foreign(struct fixture *f, const char *name)
 {
@@ -56,7 +50,7 @@ TARN_TEST(adopted, snapshots_of_others_are_told_by_reads_and_by_puts)
     TARN_OWN(fixture_fini) struct fixture f;
     struct told told;
     fixture_init(&f, t);
-    int64_t before = adopted_count();
+    int64_t before = fixture_metric(ADOPTED);
     told_begin(&told);
     fixture_land(&f, 1, "a");
     foreign(&f, "b");
@@ -64,14 +58,14 @@ TARN_TEST(adopted, snapshots_of_others_are_told_by_reads_and_by_puts)
     const char *text = told_end(t, &told);
     expect_contains(text, " warn table.adopted ");
     expect_contains(text, " table=\"db.t\" snapshot=2 behind=1 user=\"an other\"\n");
-    expect_int(adopted_count(), before + 1);
+    expect_int(fixture_metric(ADOPTED), before + 1);
     fixture_look_every(&f, 3600000); /* nobody looks: the put meets them */
     foreign(&f, "c");
     foreign(&f, "d");
     told_begin(&told);
     expect_int(fixture_land(&f, 2, "e"), 5);
     expect_contains(told_end(t, &told), " table=\"db.t\" snapshot=4 behind=2 user=\"an other\"\n");
-    expect_int(adopted_count(), before + 3);
+    expect_int(fixture_metric(ADOPTED), before + 3);
 }
 
 TARN_TEST(adopted, nothing_of_ours_is)
@@ -79,7 +73,7 @@ TARN_TEST(adopted, nothing_of_ours_is)
     TARN_OWN(fixture_fini) struct fixture f;
     struct told told;
     fixture_init(&f, t);
-    int64_t before = adopted_count();
+    int64_t before = fixture_metric(ADOPTED);
     struct tarn_schema next;
     TARN_OWN(tarn_table_view_drop) const struct tarn_table_view *view = NULL;
     told_begin(&told);
@@ -95,7 +89,7 @@ TARN_TEST(adopted, nothing_of_ours_is)
     look(&f);
     const char *text = told_end(t, &told);
     expect_null(strstr(text, "adopted"));
-    expect_int(adopted_count(), before);
+    expect_int(fixture_metric(ADOPTED), before);
 }
 
 TARN_TEST(adopted, what_came_while_we_were_away_is_told_and_may_be_ours)
@@ -104,7 +98,7 @@ TARN_TEST(adopted, what_came_while_we_were_away_is_told_and_may_be_ours)
     struct told told;
     fixture_init(&f, t);
     fixture_land(&f, 1, "a");
-    int64_t before = adopted_count();
+    int64_t before = fixture_metric(ADOPTED);
     foreign(&f, "b");
     told_begin(&told);
     fixture_restart(&f, false);
@@ -112,7 +106,7 @@ TARN_TEST(adopted, what_came_while_we_were_away_is_told_and_may_be_ours)
     const char *text = told_end(t, &told);
     expect_contains(text, " info table.adopted ");
     expect_contains(text, " table=\"db.t\" snapshot=2 behind=1 user=\"an other\"\n");
-    expect_int(adopted_count(), before);
+    expect_int(fixture_metric(ADOPTED), before);
 }
 
 TARN_TEST(adopted, schemas_of_others_are_told)

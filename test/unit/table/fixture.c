@@ -319,3 +319,16 @@ int64_t fixture_foreign_properties(struct fixture *f, const char *user,
     expect_true(created);
     return id;
 }
+
+int64_t fixture_metric(const char *name)
+{
+    TARN_OWN(tarn_buf_drop) struct tarn_buf text = {0};
+    tarn_metrics_print(&text);
+    size_t length = strlen(name);
+    const char *line = tarn_buf_cstr(&text);
+    while (line != NULL && !(strncmp(line, name, length) == 0 && line[length] == ' ')) {
+        line = strchr(line, '\n');
+        line = line == NULL ? NULL : line + 1;
+    }
+    return line == NULL ? 0 : strtoll(line + length, NULL, 10);
+}

@@ -57,4 +57,7 @@ struct tarn_slice fixture_craft(struct fixture *f, const char *tag,
                                 const struct tarn_manifest_entry *entries, size_t count,
                                 int64_t *id);
 
+/* What /metrics says of a counter, `tarn_name{label="value"}`; 0 where it isn't there yet. */
+int64_t fixture_metric(const char *name);
+
 #endif

@@ -591,3 +591,28 @@ TARN_TEST(overwrite, sent_again_is_answered_with_its_snapshot)
         fixture_restart(&f, true);
     }
 }
+
+/* --- what is counted --- */
+
+TARN_TEST(group, is_counted_as_one_snapshot_of_so_many)
+{
+    TARN_OWN(fixture_fini) struct fixture f;
+    fixture_init(&f, t);
+    struct crowd c;
+    crowd_init(&c, &f);
+    static const char *const names[] = {
+        "tarn_commits_total{kind=\"APPEND\"}", "tarn_commit_groups_total{members=\"1\"}",
+        "tarn_commit_groups_total{members=\"4\"}", "tarn_commit_seconds_count",
+        "tarn_commit_failures_total{reason=\"COMMIT_CONFLICT\"}"};
+    const int64_t more[] = {2, 1, 1, 4,
+                            1}; /* one holds the mailbox up, three share the next; one is refused */
+    int64_t before[TARN_COUNT_OF(names)];
+    for (size_t i = 0; i < TARN_COUNT_OF(names); i++)
+        before[i] = fixture_metric(names[i]);
+    for (int i = 0; i < 3; i++)
+        crowd_append(&c, "batcher", BATCH, tarn_arena_printf(t->arena, "f%d", i), 0);
+    crowd_compact(&c, "compactor", "gone", "new", 0, 1, 2);
+    crowd_run(&c);
+    for (size_t i = 0; i < TARN_COUNT_OF(names); i++)
+        expect_int(fixture_metric(names[i]), before[i] + more[i]);
+}
