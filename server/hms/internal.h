@@ -1,6 +1,6 @@
 /*
  * internal - what the files of room `hms` share, from the bytes upwards: protocol.c, link.c, records.c, calls.c, shape.c,
- * partitions.c, push.c, mirror.c.
+ * partitions.c, push.c, known.c, pass.c, mirror.c.
  *
  * Calls and structs are those of hive_metastore.thrift, as Hive 2.3 to 4 have them; only what is used is here, other fields are
  * passed over.
@@ -273,5 +273,36 @@ TARN_MUST struct tarn_status *tarn_hms__push_partitions(struct tarn_hms__push *p
 TARN_MUST struct tarn_status *tarn_hms__note_problem(struct tarn_hms__push *push, const char *name,
                                                      struct tarn_hms__known *known,
                                                      struct tarn_status *consumed);
+
+/* --- known.c: what was pushed, of all databases and tables; of the pass that runs --- */
+struct tarn_hms__memory {
+    struct tarn_map *tables, *databases; /* "db\0table", "db" -> struct tarn_hms__known */
+    bool swept; /* a check of this process has looked at all databases there */
+};
+void tarn_hms__memory_init(struct tarn_hms__memory *memory);
+void tarn_hms__memory_fini(struct tarn_hms__memory *memory);
+/* Of one of the two maps: made where it isn't there. */
+struct tarn_hms__known *tarn_hms__known_of(struct tarn_map *map, struct tarn_slice key);
+void tarn_hms__forget(struct tarn_map *map, struct tarn_slice key);
+/* In the arena. */
+struct tarn_slice tarn_hms__table_key(struct tarn_arena *arena, struct tarn_slice database,
+                                      struct tarn_slice name);
+/* Is that a table's key, of this database? *name is a part of the key. */
+bool tarn_hms__is_in_database(struct tarn_slice key, struct tarn_slice database,
+                              struct tarn_slice *name);
+
+/* --- pass.c: all of it --- */
+struct tarn_hms__pass { /* borrowed */
+    struct tarn_op *op;
+    struct tarn_catalog *catalog;
+    struct tarn_hms__client *client;
+    struct tarn_hms__memory *memory;
+    const char *user;
+    struct tarn_slice warehouse; /* the store's URI */
+    bool check,
+        names_changed; /* names_changed: since the last pass something else than commits came */
+};
+/* Fails where the metastore or the store is away, or the op ends: all that was pushed until then is there, and remembered. */
+TARN_MUST struct tarn_status *tarn_hms__run_pass(struct tarn_hms__pass *p);
 
 #endif
