@@ -29,11 +29,13 @@ static struct tarn_status *answer_ready(void *self, struct tarn_op *op,
     return TARN_OK;
 }
 
-static struct tarn_status *answer_metrics(void *self TARN_UNUSED, struct tarn_op *op TARN_UNUSED,
+static struct tarn_status *answer_metrics(void *self, struct tarn_op *op TARN_UNUSED,
                                           const struct tarn_http_request *request TARN_UNUSED,
                                           struct tarn_http_response *response)
 {
     response->type = "text/plain; version=0.0.4; charset=utf-8";
+    if (self != NULL)
+        tarn_service_measure_memory(self);
     tarn_metrics_print(&response->body);
     return TARN_OK;
 }
@@ -59,5 +61,5 @@ void tarn_http__health_routes(struct tarn_http__routes *routes, struct tarn_serv
         add(routes, "/readyz", answer_ready, service);
     }
     if (metrics)
-        add(routes, "/metrics", answer_metrics, NULL);
+        add(routes, "/metrics", answer_metrics, service);
 }

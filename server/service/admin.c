@@ -1,6 +1,9 @@
 #include "service/internal.h"
 
+#include <malloc.h>
 #include <unistd.h>
+
+#include "table/plan.h"
 
 /* The daemon about itself. */
 
@@ -22,6 +25,20 @@ static int64_t resident_bytes(void)
     if (to != NULL)
         tarn_status_free(tarn_parse_i64(tarn_slice_of(from + 1, (size_t)(to - from - 1)), &pages));
     return pages * sysconf(_SC_PAGESIZE);
+}
+
+void tarn_service_measure_memory(struct tarn_service *service)
+{
+    struct mallinfo2 heap = mallinfo2();
+    struct tarn_state_memory state = {0};
+    if (service->state != NULL)
+        tarn_state_memory(service->state, &state);
+    tarn_metric_set(TARN_M_MEMORY, "resident", (double)resident_bytes());
+    tarn_metric_set(TARN_M_MEMORY, "heap_used", (double)(heap.uordblks + heap.hblkhd));
+    tarn_metric_set(TARN_M_MEMORY, "heap_free", (double)heap.fordblks);
+    tarn_metric_set(TARN_M_MEMORY, "pages", (double)tarn_plan_pages_size());
+    tarn_metric_set(TARN_M_MEMORY, "state_buffers", (double)state.buffers_size);
+    tarn_metric_set(TARN_M_MEMORY, "state_cache", (double)state.cache_size);
 }
 
 static struct tarn_status *count_tables(struct tarn_op *op, struct tarn_service *service,

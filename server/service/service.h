@@ -49,6 +49,9 @@ struct tarn_service {
     atomic_bool draining;
 };
 
+/* Sets TARN_M_MEMORY, of the whole process; for who is about to read the metrics. */
+void tarn_service_measure_memory(struct tarn_service *service);
+
 /* --- requests that are sent again: the answer of the first, whatever happened since ---
  *
  * Key: principal, method and request id. The same id with other bytes is INVALID_ARGUMENT. A second

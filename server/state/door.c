@@ -50,6 +50,22 @@ struct tarn_status *tarn_state_problem(struct tarn_state *state)
     return s;
 }
 
+void tarn_state_memory(struct tarn_state *state, struct tarn_state_memory *out)
+{
+    *out = (struct tarn_state_memory){0};
+    tarn_state__enter(state);
+    for (int i = 0; state->db != NULL && i < TARN_FAMILY_COUNT; i++) {
+        uint64_t size = 0;
+        if (rocksdb_property_int_cf(state->db, state->families[i], "rocksdb.size-all-mem-tables",
+                                    &size) == 0)
+            out->buffers_size += size;
+        /* one cache for all of them */
+        rocksdb_property_int_cf(state->db, state->families[i], "rocksdb.block-cache-usage",
+                                &out->cache_size);
+    }
+    tarn_state__leave(state);
+}
+
 struct tarn_status *tarn_state__closed(struct tarn_state *state)
 {
     struct tarn_status *s = tarn_state_problem(state);

@@ -36,6 +36,13 @@ void tarn_state_close(
  * What such a state has to say, owned; NULL: nothing, it takes writes. */
 TARN_MUST struct tarn_status *tarn_state_problem(struct tarn_state *state);
 
+struct tarn_state_memory { /* bytes; both are bounded (open.c) */
+    uint64_t buffers_size; /* what was written and is only in the log yet */
+    uint64_t cache_size;   /* blocks that were read */
+};
+/* Zeros while it is closed. */
+void tarn_state_memory(struct tarn_state *state, struct tarn_state_memory *out);
+
 /* Called now and then: what compactions have left behind since the last write is removed. Cheap where there is nothing. */
 void tarn_state_tidy(struct tarn_state *state);
 

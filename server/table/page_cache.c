@@ -1,4 +1,5 @@
 #include "table/pages_internal.h"
+#include "table/plan.h"
 
 /* What pages of all tables hold, in memory: the least recently used goes first. */
 
@@ -72,4 +73,12 @@ struct tarn_page_content *tarn_table__page_use(struct tarn_page *page)
     }
     pthread_mutex_unlock(&cache.lock);
     return content;
+}
+
+size_t tarn_plan_pages_size(void)
+{
+    pthread_mutex_lock(&cache.lock);
+    size_t size = cache.size;
+    pthread_mutex_unlock(&cache.lock);
+    return size;
 }

@@ -180,4 +180,7 @@ TARN_MUST struct tarn_status *tarn_plan__sections(struct tarn_planner *p, struct
                                                   size_t count, struct tarn_arena *arena,
                                                   int **section_of, int *section_count);
 
+/* Bytes that pages of live files (pages.h) hold in memory now, of all tables together. */
+size_t tarn_plan_pages_size(void);
+
 #endif

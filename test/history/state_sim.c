@@ -313,6 +313,13 @@ STATE(void, tidy, struct tarn_state *state)
         __real_tarn_state_tidy(state);
 }
 
+STATE(void, memory, struct tarn_state *state, struct tarn_state_memory *out)
+{
+    *out = (struct tarn_state_memory){0};
+    if (!in_use)
+        __real_tarn_state_memory(state, out);
+}
+
 STATE(struct tarn_status *, get, struct tarn_state *state, enum tarn_family family,
       struct tarn_slice key, bool *found, struct tarn_buf *out)
 {

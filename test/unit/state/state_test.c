@@ -361,6 +361,25 @@ TARN_TEST(state, a_bad_place_is_named)
     expect_refused(tarn_arena_printf(t->arena, "%s-no/state", path), TARN_OBJECT_NOT_FOUND, path);
 }
 
+/* ---- memory ---- */
+
+TARN_TEST(state, says_what_it_holds_in_memory)
+{
+    struct tarn_state_memory before, after;
+    struct tarn_state *state = open_state(tarn_test_dir(t), true);
+    char *value = tarn_arena_alloc(t->arena, 1001);
+    memset(value, 'x', 1000);
+    value[1000] = '\0';
+    tarn_state_memory(state, &before);
+    for (int i = 0; i < 200; i++)
+        put(state, TARN_FAMILY_LIVE, tarn_arena_printf(t->arena, "%d", i), value);
+    tarn_state_memory(state, &after);
+    expect_true(after.buffers_size >= before.buffers_size + 200000);
+    expect_true(after.buffers_size < 16 << 20);
+    expect_true(after.cache_size < 32 << 20);
+    tarn_state_close(state);
+}
+
 /* ---- what isn't needed any more ---- */
 
 static int log_count(const char *folder)
