@@ -105,12 +105,18 @@ class Left:
 
     def __init__(self, lab):
         self.lab, self.warehouse, self.tables = lab, lab.path("left"), []
+        self.count = 0
 
     def keep(self, folder, rows, types):
         """The table as it lies in its folder now; rows as lab.rows_of."""
-        name = f"t{len(self.tables)}"
+        self.count += 1
+        name = f"t{self.count}"
         shutil.copytree(folder, os.path.join(self.warehouse, "l.db", name))
         self.tables.append((folder, "l." + name, rows, types))
+
+    def also(self, suffix, rows, types):
+        """What else can be read of the table that was kept last: "$branch_NAME"."""
+        self.tables.append((self.tables[-1][0], f"l.t{self.count}{suffix}", rows, types))
 
     def keep_all(self, daemon):
         """All tables of its warehouse. It is started anew, without faults, and stopped."""
