@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """needs: shared
-Promise: databases that Paimon's Java library and pypaimon made before, with history, tags, branches and consumers, are taken as they are: every
+Promise: databases that Paimon's Java library, pypaimon and (TARN_EFFORT > 1) Flink made before, with history, tags, branches and consumers, are taken as they are: every
 file of theirs keeps its bytes and its time; what is broken is named, where it is, and hinders nothing else; whose compaction is whose is kept. Tables
 that they make, rename or drop while the daemon runs show and vanish by themselves, and their file-system catalog sees whatever the daemon made.
 A daemon that is killed while it adopts leaves each table adopted or not.
@@ -15,10 +15,12 @@ import time
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
+import flink  # noqa: E402
 from lab import Lab, check, equal, wait_until  # noqa: E402
 from peers import Java, Python  # noqa: E402
 
 OURS = ".tarn-table"
+LONG = int(os.environ.get("TARN_EFFORT") or 1) > 1 or len(sys.argv) > 1  # Flink takes a minute: so, or by name
 SCHEMA = {"fields": [{"id": 0, "name": "id", "type": "BIGINT NOT NULL"}, {"id": 1, "name": "v", "type": "STRING"}],
           "partitionKeys": [], "primaryKeys": ["id"], "comment": ""}
 
@@ -334,6 +336,71 @@ def reverse():
         equal(dump(java, table, *sets), scan(table, *words), f"{table} {words}")
 
 
+def flink_rows(f, table, hints=""):
+    return sorted((int(i), v) for i, v in f.batch(f"SELECT id, v FROM {table} {hints}").elements())
+
+
+def read_on(f, count):
+    """The next rows of consumer "reader", whose position is then a checkpoint's."""
+    path = os.path.join(f.root, "fl.db/t/consumer/consumer-reader")
+    was = os.stat(path).st_mtime_ns if os.path.exists(path) else 0
+    f.ask("start", "reader", "SELECT id, v FROM fl.t /*+ OPTIONS('consumer-id'='reader', 'consumer.expiration-time'='1 d') */")
+    got = sorted((int(i), v) for _, i, v in f.ask("take", "reader", count))
+    newest = max(int(n[9:]) for n in os.listdir(os.path.join(f.root, "fl.db/t/snapshot")) if n.startswith("snapshot-"))
+    wait_until("its position is written", lambda: os.path.exists(path) and os.stat(path).st_mtime_ns != was and json.load(open(path))["nextSnapshot"] == newest + 1, 60)
+    f.ask("cancel", "reader")
+    return got, newest + 1
+
+
+def flink_at(root):
+    f = flink.Flink(lab, "file://" + root, "2.0.2", "parallelism.default=1", *flink.checkpointed(lab.path("chk-" + os.path.basename(root))))
+    f.root = root
+    return f
+
+
+def by_flink():
+    """What Flink's file-system catalog made, with a tag, a branch and a consumer, goes on as it was, and so does Flink."""
+    flink.fetch("flink", FLINK_VERSION="2.0.2")
+    f = flink_at(before)
+    f.batch("CREATE DATABASE fl")
+    f.batch("CREATE TABLE fl.t (id BIGINT NOT NULL, v STRING, PRIMARY KEY (id) NOT ENFORCED) WITH ('bucket'='1')")
+    for n in range(1, 5):
+        f.batch(f"INSERT INTO fl.t VALUES ({n}, 'v{n}')")
+    f.batch("CALL sys.create_tag(`table` => 'fl.t', tag => 'two', snapshot_id => 2)")
+    f.batch("CALL sys.create_branch('fl.t', 'b', 'two')")
+    f.batch("INSERT INTO fl.`t$branch_b` VALUES (20, 'b')")
+    all_of_them = [(n, f"v{n}") for n in range(1, 5)]
+    got, next_snapshot = read_on(f, 4)
+    equal(got, all_of_them, "what its reader had")
+    f.close()
+    copy("fl", "fl")
+    was = picture(lab.path("wh", "fl.db"))
+    report = adopt("fl")["t"]
+    equal({k: report[k] for k in ("outcome", "tags", "branches", "consumers", "damages", "compaction")},
+          {"outcome": "adopted", "tags": 2, "branches": 1, "consumers": 1, "damages": 0, "compaction": "writers"}, "fl.t; the branch has the tag, too")
+    unchanged({p: v for p, v in picture(lab.path("wh", "fl.db")).items() if p in was}, was, "its files")
+    equal(scan("fl.t"), all_of_them, "rows")
+    equal(scan("fl.t", "--tag", "two"), all_of_them[:2], "the tag")
+    equal(scan("fl.t$branch_b"), [*all_of_them[:2], (20, "b")], "the branch")
+    equal([(c["id"], c["next_snapshot"]) for c in tarn.lines("consumer", "list", "fl.t")], [("reader", next_snapshot)], "its consumer")
+    g = flink_at(warehouse)
+    g.batch("INSERT INTO fl.t VALUES (5, 'v5'), (1, 'new')")
+    tarn.tarn("load", "fl.t", lab.write("l.jsonl", '{"id": 6, "v": "v6"}\n'))
+    now = [(1, "new"), *all_of_them[1:], (5, "v5"), (6, "v6")]
+    equal((scan("fl.t"), flink_rows(g, "fl.t")), (now, now), "both wrote")
+    equal(flink_rows(g, "fl.t", "/*+ OPTIONS('scan.tag-name'='two') */"), all_of_them[:2], "the tag, by Flink")
+    got, next_snapshot = read_on(g, 3)
+    equal(got, [(1, "new"), (5, "v5"), (6, "v6")], "what its reader had not yet")
+    equal([(c["id"], c["next_snapshot"]) for c in tarn.lines("consumer", "list", "fl.t")], [("reader", next_snapshot)], "its consumer, afterwards")
+    g.batch("INSERT INTO fl.`t$branch_b` VALUES (21, 'c')")
+    equal(scan("fl.t$branch_b"), [*all_of_them[:2], (20, "b"), (21, "c")], "the branch, afterwards")
+    tarn.tarn("tag", "create", "fl.t", "now")
+    g.batch("CALL sys.delete_tag(`table` => 'fl.t', tag => 'two')")
+    equal([t["tag"] for t in tarn.lines("tag", "list", "fl.t")], ["now"], "tags of both")
+    equal(flink_rows(g, "fl.t", "/*+ OPTIONS('scan.tag-name'='now') */"), now, "our tag, by Flink")
+    g.close()
+
+
 def killed():
     """Killed while it adopts: each table is adopted or not, and all else is as it was."""
     make(old, "k.t00", 1)
@@ -387,4 +454,6 @@ lab.run("compaction", compaction)
 lab.run("tables come and go by themselves", by_themselves)
 lab.run("the reverse", reverse)
 lab.run("killed while it adopts", killed)
+if LONG:
+    lab.run("what Flink made", by_flink)
 sys.exit(lab.done())

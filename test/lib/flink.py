@@ -1,5 +1,5 @@
-"""Flink SQL as a process that is told what to do line by line (test/interop/java/FlinkPeer.java), with the daemon's REST catalog in use. Not a
-test of its own.
+"""Flink SQL as a process that is told what to do line by line (test/interop/java/FlinkPeer.java), with the daemon's REST catalog in use, or a
+file-system catalog. Not a test of its own.
 
   f = Flink(lab, tarnd, "2.0.2");  f.batch("INSERT INTO db.t VALUES (1)");  f.batch("SELECT * FROM db.t") -> Counter of tuples of texts
 """
@@ -30,13 +30,13 @@ def fetch(*targets, **environment):
 
 class Flink(Peer):
     def __init__(self, lab, uri, version, *conf, jars=""):
-        """uri: of the REST catalog; conf: "k=v" of Flink's configuration."""
+        """uri: of the REST catalog, or a warehouse's folder (file:…), for a file-system catalog; conf: "k=v" of Flink's configuration."""
         super().__init__(lab, lab.dir, ["env", f"FLINK_VERSION={version}", f"FLINK_JARS={jars}", "bash", os.path.join(ROOT, "test/interop/java/flink.sh"),
                                         "restart-strategy.type=none", *conf])
         self.version = version
+        options = f"'warehouse'='{uri}'" if uri.startswith("file:") else f"'metastore'='rest', 'uri'='{uri}', 'warehouse'='tarn', 'token.provider'='bear', 'token'='x'"
         for mode in ("batch", "streaming"):
-            self.ask(mode, f"CREATE CATALOG tarn WITH ('type'='paimon', 'metastore'='rest', 'uri'='{uri}', 'warehouse'='tarn', "
-                           "'token.provider'='bear', 'token'='x')")
+            self.ask(mode, f"CREATE CATALOG tarn WITH ('type'='paimon', {options})")
             self.ask(mode, "USE CATALOG tarn")
 
     def ask(self, *words):
