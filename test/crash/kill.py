@@ -19,7 +19,7 @@ import time
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
 import peers  # noqa: E402
-from lab import Failed, Lab, check, equal, kill, same_rows, wait_until  # noqa: E402
+from lab import Lab, check, equal, kill, same_rows, wait_until  # noqa: E402
 
 ROUNDS = int(os.environ.get("N") or os.environ.get("TARN_CRASH_ROUNDS") or 20)
 SEED = int(os.environ.get("TARN_SEED") or random.SystemRandom().randrange(1 << 32))
@@ -249,7 +249,7 @@ def settle(table):
         same_rows(tarn.scan(table.name, "--snapshot", snapshot, types=TYPES), rows, f"{table.name}: at snapshot {snapshot}")
 
 
-def one_round():
+def one_round(_):
     what = rng.choice(["daemon", "daemon", "daemon", "daemon and state", "worker"])
     if what == "worker":
         worker_dies()
@@ -282,14 +282,7 @@ def main():
         tarn.tarn("db", "create", "k")
         for table in TABLES:
             table.create()
-    for n in range(ROUNDS):
-        with lab.case(f"round {n}"):
-            one_round()
-        if lab.failed:
-            print(f"stopped after the first failure; log {tarn.log}, seed {SEED}")
-            print("\n".join(tarn.said().splitlines()[-40:]))
-            break
-    else:
+    if lab.rounds(ROUNDS, SEED, tarn, one_round):
         with lab.case("after the last round"):
             the_end()
         if peers.available():
@@ -300,8 +293,4 @@ def main():
     return lab.done()
 
 
-try:
-    sys.exit(main())
-except Failed as e:  # not even a first start
-    print(f"FAILED {e}")
-    sys.exit(lab.done() or 1)
+lab.exit(main)

@@ -320,7 +320,7 @@ class Sender(threading.Thread):
             self.error = repr(e)
 
 
-def one_round():
+def one_round(_):
     global unanswered, half_done
     for _ in range(rng.randrange(2, 6)):
         call = choose()
@@ -364,22 +364,11 @@ def main():
             call = Load()
             check(*call.run())
             call.done()
-    for n in range(ROUNDS):
-        with lab.case(f"round {n}"):
-            one_round()
-        if lab.failed:
-            print(f"stopped after the first failure; log {tarn.log}, seed {SEED}")
-            print("\n".join(tarn.said().splitlines()[-40:]))
-            break
-    else:
+    if lab.rounds(ROUNDS, SEED, tarn, one_round):
         with lab.case("the end"):
             tarn.stop()
     print(f"{model.next_row} rows, {tarn.starts} starts, {unanswered} calls without an answer, {half_done} of them half done")
     return lab.done()
 
 
-try:
-    sys.exit(main())
-except Failed as e:  # not even a first start
-    print(f"FAILED {e}")
-    sys.exit(lab.done() or 1)
+lab.exit(main)

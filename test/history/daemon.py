@@ -425,18 +425,17 @@ def main():
         tarn.stop()
         tarn.start(workers=False, **{"worker.count": 0})
     used = list(sources)
-    for n in range(ROUNDS):
+
+    def round_and_hold(n):
         table = TABLES[n % len(TABLES)]
-        with lab.case(f"round {n}: {table.name}"):
-            lost = one_round(table, used)
-            settle(table, lost)
-            for other in TABLES:
-                hold(other)
-                other.watcher.hold()
-        if lab.failed:
-            print(f"stopped after the first failure; log {tarn.log}, seed {SEED}")
-            print("\n".join(tarn.said().splitlines()[-30:]))
-            return lab.done()
+        lost = one_round(table, used)
+        settle(table, lost)
+        for other in TABLES:
+            hold(other)
+            other.watcher.hold()
+
+    if not lab.rounds(ROUNDS, SEED, tarn, round_and_hold):
+        return lab.done()
     with lab.case("row counts"):
         for table in TABLES:
             table.there = hold(table)
@@ -465,8 +464,4 @@ def main():
     return lab.done()
 
 
-try:
-    sys.exit(main())
-except Failed as e:  # not even a first start
-    print(f"FAILED {e}")
-    sys.exit(lab.done() or 1)
+lab.exit(main)

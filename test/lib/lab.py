@@ -157,7 +157,7 @@ class Daemon:
         found = re.findall(r"[0-9.]+:\d+", ready.group())
         self.address, self.http = found[0], found[1] if len(found) > 1 else None
         if workers and int(self.settings.get("worker.count", 1)) > 0 and more.get("worker.count") != 0:
-            wait_until("a worker registers", self.workers_registered, 20)
+            wait_until("a worker registers", self.workers_registered, START_WAIT_S)
         return self
 
     def workers_registered(self):
@@ -309,6 +309,26 @@ class Lab:
         else:
             self.passed += 1
             print(f"ok {name} ({time.monotonic() - start:.1f} s)", flush=True)
+
+    def rounds(self, count, seed, daemon, one_round):
+        """one_round(N) so often, a case each, until one fails: then what it was, and what the daemon said. -> whether none did"""
+        for n in range(count):
+            with self.case(f"round {n}"):
+                one_round(n)
+            if self.failed:
+                print(f"stopped after the first failure; log {daemon.log}, seed {seed}")
+                print("\n".join(daemon.said().splitlines()[-40:]))
+                return False
+        return True
+
+    def exit(self, main):
+        """Ends the program with what main() answers; not even a first start is a failure, too."""
+        try:
+            sys.exit(main())
+        except Failed as e:
+            self.failed += 1
+            print(f"FAILED {e}")
+            sys.exit(self.done())
 
     def run(self, name, function, *args):
         """A case, unless the command line names others."""

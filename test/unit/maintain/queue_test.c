@@ -30,6 +30,23 @@ static const char *join(struct house *h, const char *address)
     return id;
 }
 
+/* Of database "db". */
+static struct tarn_table *make_table(struct house *h, const char *name)
+{
+    struct tarn_table *table;
+    struct tarn_schema draft = {.version = 3};
+    struct tarn_slice key = S("id");
+    struct tarn_pair bucket = {S("bucket"), S("1")};
+    expect_ok(tarn_columns_parse(S("id BIGINT NOT NULL"), h->t->arena, &draft.fields,
+                                 &draft.field_count));
+    draft.primary_keys = &key;
+    draft.primary_key_count = 1;
+    draft.options = &bucket;
+    draft.option_count = 1;
+    expect_ok(tarn_catalog_create_table(h->t->op, h->catalog, S("db"), S(name), &draft, &table));
+    return table;
+}
+
 static void house_init_with(struct house *h, struct tarn_test *t,
                             struct tarn_maintain_options options)
 {
@@ -43,16 +60,7 @@ static void house_init_with(struct house *h, struct tarn_test *t,
     expect_ok(tarn_catalog_open(t->op, &h->env, "test", "/data", &h->catalog));
     struct tarn_database_info info = {.name = S("db")};
     expect_ok(tarn_database_create(t->op, h->catalog, &info, false));
-    struct tarn_schema draft = {.version = 3};
-    struct tarn_slice key = S("id");
-    struct tarn_pair bucket = {S("bucket"), S("1")};
-    expect_ok(
-        tarn_columns_parse(S("id BIGINT NOT NULL"), t->arena, &draft.fields, &draft.field_count));
-    draft.primary_keys = &key;
-    draft.primary_key_count = 1;
-    draft.options = &bucket;
-    draft.option_count = 1;
-    expect_ok(tarn_catalog_create_table(t->op, h->catalog, S("db"), S("t"), &draft, &h->table));
+    h->table = make_table(h, "t");
     options.catalog = h->catalog;
     options.exec = h->exec;
     h->maintain = tarn_maintain_new(&options);
@@ -227,21 +235,11 @@ TARN_TEST(queue, leaves_alone_what_its_writers_compact)
     TARN_OWN(house_fini) struct house h;
     house_init(&h, t, 60000, true);
     struct tarn_table *theirs = h.table;
-    struct tarn_schema draft = {.version = 3};
-    struct tarn_slice key = S("id");
-    struct tarn_pair bucket = {S("bucket"), S("1")};
-    expect_ok(
-        tarn_columns_parse(S("id BIGINT NOT NULL"), t->arena, &draft.fields, &draft.field_count));
-    draft.primary_keys = &key;
-    draft.primary_key_count = 1;
-    draft.options = &bucket;
-    draft.option_count = 1;
     tarn_table_set_compacted(theirs, false);
     load(&h, 5);
     tarn_maintain_notice(h.maintain, theirs);
     for (int i = 0; i < 2; i++) {
-        expect_ok(tarn_catalog_create_table(t->op, h.catalog, S("db"), S(i == 0 ? "u" : "v"),
-                                            &draft, &h.table));
+        h.table = make_table(&h, i == 0 ? "u" : "v");
         load(&h, 5);
         tarn_maintain_notice(h.maintain, h.table);
         struct tarn_task task = take(&h, h.worker, 5000);
