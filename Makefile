@@ -245,7 +245,7 @@ check-history: all $(HISTORY_TESTS) ## SEEDS=n FIRST=seed: simulated histories o
 	@TARN_SEEDS=$(SEEDS) TARN_FIRST=$(FIRST) TARN_HISTORY_LOGS=$(CURDIR)/$(B)/history $(RUN_TESTS) -j 1 -t 14400 $(HISTORY_TESTS) \
 		$(sort $(wildcard test/history/*.py))
 check-interop: all ## real engines read what we wrote, and we theirs: test/interop/
-	@$(RUN_TESTS) -j 1 -t 1800 $(sort $(wildcard test/interop/*.sh test/interop/*.py))
+	@$(RUN_TESTS) -j 1 -t 3600 $(sort $(wildcard test/interop/*.sh test/interop/*.py))
 check-long: ## all that is slow, an hour of it: scripts/check long
 	@scripts/check long
 
