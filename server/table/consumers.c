@@ -62,7 +62,7 @@ static struct tarn_status *read_consumer(struct tarn_op *op, struct tarn_table *
                             key);
 }
 
-struct tarn_status *tarn_table_consumers(struct tarn_op *op, struct tarn_table *table,
+static struct tarn_status *all_consumers(struct tarn_op *op, struct tarn_table *table, bool strict,
                                          struct tarn_consumer **out, size_t *count)
 {
     TARN_OWN(tarn_table__leave) TARN_UNUSED pthread_rwlock_t *place = tarn_table__enter(table);
@@ -76,8 +76,9 @@ struct tarn_status *tarn_table_consumers(struct tarn_op *op, struct tarn_table *
         struct tarn_consumer *consumer = &(*out)[*count];
         bool found;
         struct tarn_status *s = read_consumer(op, table, named[i].name, &found, consumer);
-        if (tarn_status_reason(s) == TARN_INVALID_ARGUMENT ||
-            tarn_status_reason(s) == TARN_JSON_MALFORMED) { /* one bad file hides no other */
+        if (!strict &&
+            (tarn_status_reason(s) == TARN_INVALID_ARGUMENT ||
+             tarn_status_reason(s) == TARN_JSON_MALFORMED)) { /* one bad file hides no other */
             tarn_log_status(op, TARN_WARN, "consumer.unreadable", s);
             continue;
         }
@@ -86,6 +87,18 @@ struct tarn_status *tarn_table_consumers(struct tarn_op *op, struct tarn_table *
         *count += found;
     }
     return TARN_OK;
+}
+
+struct tarn_status *tarn_table_consumers(struct tarn_op *op, struct tarn_table *table,
+                                         struct tarn_consumer **out, size_t *count)
+{
+    return all_consumers(op, table, false, out, count);
+}
+
+struct tarn_status *tarn_table__consumers_strict(struct tarn_op *op, struct tarn_table *table,
+                                                 struct tarn_consumer **out, size_t *count)
+{
+    return all_consumers(op, table, true, out, count);
 }
 
 struct tarn_status *tarn_table_find_consumer(struct tarn_op *op, struct tarn_table *table,

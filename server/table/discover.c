@@ -75,9 +75,8 @@ static struct tarn_status *exists(struct tarn_op *op, struct tarn_table *table, 
     return tarn_store_stat(table->env->store, op, key, found, NULL);
 }
 
-/* The id in a hint file, or 0 where there is none that can be used: what it says never makes anything fail. */
-static struct tarn_status *read_hint(struct tarn_op *op, struct tarn_table *table, const char *name,
-                                     int64_t *id)
+struct tarn_status *tarn_table__read_hint(struct tarn_op *op, struct tarn_table *table,
+                                          const char *name, int64_t *id)
 {
     TARN_OWN(tarn_buf_drop) struct tarn_buf text = {0};
     bool found;
@@ -253,8 +252,8 @@ static struct tarn_status *find_range(struct tarn_op *op, struct tarn_table *tab
     bool has_latest = false, has_next = true, has_earliest = false;
     *moved = false;
     TARN_OWN(tarn_status_drop)
-    struct tarn_status *unread = read_hint(op, table, "LATEST", &latest);
-    tarn_status_free(read_hint(op, table, "EARLIEST", &earliest));
+    struct tarn_status *unread = tarn_table__read_hint(op, table, "LATEST", &latest);
+    tarn_status_free(tarn_table__read_hint(op, table, "EARLIEST", &earliest));
     if (latest > 0)
         TARN_TRY(exists(op, table, snapshot_key(op, table, latest), &has_latest));
     if (has_latest)

@@ -128,6 +128,7 @@ static struct tarn_status *rewrite(struct job *j)
     bool apart = j->common < earliest || table->head->id == 0; /* nothing is left of the table's */
     TARN_TRY(tarn_table__tags_above(op, table, j->common, &tags, &tag_count));
     tarn_table__hint_wait(table);
+    tarn_table__expire_wait(table);
     if (!apart)
         TARN_TRY(tarn_table__put_hint(op, table, "LATEST", j->common));
     TARN_TRY(
@@ -172,12 +173,16 @@ struct tarn_status *tarn_table_fast_forward(struct tarn_op *op, struct tarn_tabl
     TARN_OWN(tarn_table__leave) TARN_UNUSED pthread_rwlock_t *place = tarn_table__enter(table);
     TARN_OWN(tarn_table_view_drop) const struct tarn_table_view *view = NULL;
     struct job j = {.op = op, .table = table, .branch = branch};
+    TARN_OWN(tarn_op_fini) struct tarn_op hold;
+    tarn_op_init_child(&hold, op);
     TARN_TRY(tarn_table_look_now(op, branch, &view));
     if (!view->has_snapshot)
         return tarn_status_new(TARN_SNAPSHOT_NOT_FOUND, "branch %s has no snapshot yet",
                                tarn_table_name(branch));
     j.first = view->earliest_id;
     j.last = view->snapshot.id;
+    tarn_table__expire_hold(&hold, branch);
     tarn_mailbox_call(table->mailbox, run, &j);
+    tarn_table__expire_release(branch);
     return j.status;
 }

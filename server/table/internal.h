@@ -92,8 +92,10 @@ struct tarn_table {
     int64_t hint_id;                      /* the newest that LATEST should say */
     bool hint_runs;                       /* a job of the pool writes it */
     int64_t looked_ms;                    /* monotonic */
-    int64_t seen_ms;  /* likewise: the folder was asked then for what the view says */
-    bool index_whole; /* no: it is being built anew, and the view is not what it has */
+    int64_t seen_ms;           /* likewise: the folder was asked then for what the view says */
+    bool index_whole;          /* no: it is being built anew, and the view is not what it has */
+    struct tarn_op *expire_op; /* of the expiry that runs (expire.c); NULL: none */
+    bool expire_removes;       /* it removes files just now; news */
 
     pthread_rwlock_t place; /* read by whoever is in the folder, written by a move */
     pthread_mutex_t index_lock;
@@ -103,6 +105,9 @@ struct tarn_table {
     struct tarn_late *late; /* changed by the mailbox, under the lock */
     struct tarn_buf noted;  /* of the mailbox: the last put's note (late_notes.c) */
 
+    int64_t
+        expired_below; /* of the mailbox: no snapshot below is shown any more, whatever the folder has; 0: nothing expired here */
+    bool expire_clean; /* of the expiry: nothing is left below the earliest */
     struct tarn_head *head; /* of the mailbox */
     struct tarn_attempt attempt;
     int64_t
@@ -146,6 +151,9 @@ struct tarn_range {
 }; /* 0, 0: no snapshot */
 TARN_MUST struct tarn_status *tarn_table__find_range(struct tarn_op *op, struct tarn_table *table,
                                                      struct tarn_range *out);
+/* The id in a hint file, or 0 where there is none that can be used: what it says never makes anything fail. */
+TARN_MUST struct tarn_status *tarn_table__read_hint(struct tarn_op *op, struct tarn_table *table,
+                                                    const char *name, int64_t *id);
 struct tarn_named {
     struct tarn_slice name; /* what comes behind the prefix */
     int64_t time_ms;        /* of the object; 0: not known */
@@ -328,6 +336,12 @@ void tarn_table__delta_let_go(struct tarn_delta *delta);
 /* --- views and the look (look.c) --- */
 TARN_MUST struct tarn_status *tarn_table__publish_view(struct tarn_op *op,
                                                        struct tarn_table *table);
+/* In the mailbox: the view begins with this snapshot. */
+TARN_MUST struct tarn_status *tarn_table__set_earliest(struct tarn_op *op, struct tarn_table *table,
+                                                       int64_t id);
+/* Do the snapshot's lists still exist? */
+TARN_MUST struct tarn_status *tarn_table__has_lists(struct tarn_op *op, struct tarn_table *table,
+                                                    int64_t id, bool *out);
 /* In the mailbox: learns what others wrote, whatever the age of the last look. */
 TARN_MUST struct tarn_status *tarn_table__refresh(struct tarn_op *op, struct tarn_table *table);
 
@@ -441,6 +455,21 @@ TARN_MUST struct tarn_status *tarn_table__truncate(struct tarn_op *op, struct ta
 /* Whatever became of it is what the table is now: learns it. Consumes the status, and gives that of both. */
 TARN_MUST struct tarn_status *tarn_table__rewritten(struct tarn_op *op, struct tarn_table *table,
                                                     struct tarn_status *consumed);
+
+/* --- expiry, for who rewrites the folder or moves it (expire.c) --- */
+/* In the mailbox: a removal that is under way ends, and none begins before the mailbox' job is done. */
+void tarn_table__expire_wait(struct tarn_table *table);
+/* Any thread: a running expiry gives up soon. */
+void tarn_table__expire_cancel(struct tarn_table *table);
+/* Not from the table's mailbox: none runs from here to release. The op isn't used for anything else meanwhile. */
+void tarn_table__expire_hold(struct tarn_op *op, struct tarn_table *table);
+void tarn_table__expire_release(struct tarn_table *table);
+/* As tarn_table_consumers, but one that can't be read is an error. */
+struct tarn_consumer;
+TARN_MUST struct tarn_status *tarn_table__consumers_strict(struct tarn_op *op,
+                                                           struct tarn_table *table,
+                                                           struct tarn_consumer **out,
+                                                           size_t *count);
 
 /* --- versions (version.c, tag.c) --- */
 /* As tarn_table_snapshot, of a view that is there already. */

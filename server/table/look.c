@@ -158,6 +158,12 @@ struct tarn_status *tarn_table__publish_view(struct tarn_op *op, struct tarn_tab
     return publish(op, table, earliest_id(table), NOT_LOOKED, SCHEMA_KNOWN);
 }
 
+struct tarn_status *tarn_table__set_earliest(struct tarn_op *op, struct tarn_table *table,
+                                             int64_t id)
+{
+    return publish(op, table, id, NOT_LOOKED, SCHEMA_KNOWN);
+}
+
 struct tarn_status *tarn_table__look_schema(struct tarn_op *op, struct tarn_table *table)
 {
     bool next;
@@ -242,8 +248,8 @@ static bool is_missing(const struct tarn_status *s)
 
 /* Do the snapshot's lists still exist? An expiry that stopped half way, or a put that came after others had used and
  * expired its id, leaves one without. */
-static struct tarn_status *has_lists(struct tarn_op *op, struct tarn_table *table, int64_t id,
-                                     bool *out)
+struct tarn_status *tarn_table__has_lists(struct tarn_op *op, struct tarn_table *table, int64_t id,
+                                          bool *out)
 {
     struct tarn_snapshot snapshot;
     struct tarn_slice json;
@@ -265,7 +271,7 @@ static struct tarn_status *find_history(struct tarn_op *op, struct tarn_table *t
     int64_t known = table->view == NULL ? INT64_MAX : table->view->view.earliest_id;
     bool readable = false;
     while (range->earliest < TARN_MIN(range->latest, known) && !readable) {
-        TARN_TRY(has_lists(op, table, range->earliest, &readable));
+        TARN_TRY(tarn_table__has_lists(op, table, range->earliest, &readable));
         range->earliest += !readable;
     }
     return TARN_OK;
@@ -385,6 +391,9 @@ static struct tarn_status *learn_all(struct tarn_op *op, struct tarn_table *tabl
     TARN_TRY(is_rewritten(op, table, &rewritten));
     TARN_OWN(tarn_head_drop) struct tarn_head *head = NULL;
     TARN_TRY(follow(op, table, &range, &head));
+    if (rewritten || table->expired_below > range.latest)
+        table->expired_below = 0;
+    range.earliest = TARN_MAX(range.earliest, table->expired_below);
     if (range.earliest > 1)
         TARN_TRY(tarn_table__index_forget_below(op, table, range.earliest));
     struct tarn_head *old = table->head;

@@ -136,6 +136,7 @@ static struct tarn_status *rewrite(struct job *j)
     struct tarn_op *op = j->op;
     struct tarn_table *table = j->table;
     tarn_table__hint_wait(table);
+    tarn_table__expire_wait(table);
     TARN_TRY(restore(j));
     TARN_TRY(tarn_table__put_hint(op, table, "LATEST", j->out->to));
     TARN_TRY(

@@ -225,6 +225,7 @@ static void run_retire(void *arg)
 {
     struct end_job *job = arg;
     tarn_table__hint_wait(job->table);
+    tarn_table__expire_wait(job->table);
     tarn_table__merge_end(job->table); /* nothing is written into a folder that is removed */
     pthread_mutex_lock(&job->table->lock);
     job->table->gone = TARN_TABLE_NOT_FOUND;
@@ -256,6 +257,7 @@ static void run_move(void *arg)
 struct tarn_status *tarn_table_move(struct tarn_op *op, struct tarn_table *table, const char *path)
 {
     struct end_job job = {.op = op, .table = table, .path = path};
+    tarn_table__expire_cancel(table); /* it may be long in the folder */
     /* Before the mailbox: those that are in the folder now may still need it to look. */
     tarn_exec_write_lock(&table->place);
     tarn_mailbox_call(table->mailbox, run_move, &job);

@@ -102,8 +102,12 @@ static struct tarn_status *check_kept(struct tarn_op *op, struct tarn_table *tab
     struct tarn_slice now;
     bool found;
     TARN_TRY(tarn_table__read_snapshot(op, table, id, op->arena, &found, &now, &snapshot));
-    if (found && tarn_slice_equal(now, json))
+    TARN_OWN(tarn_table_view_drop)
+    const struct tarn_table_view *view = tarn_table__view_ref(table);
+    if (found && tarn_slice_equal(now, json) &&
+        id >= view->earliest_id) /* an expiry here says it before */
         return TARN_OK;
+    found = found && id >= view->earliest_id;
     return tarn_status_new(found ? TARN_SNAPSHOT_ROLLED_BACK : TARN_SNAPSHOT_EXPIRED,
                            "snapshot %" PRId64 " of table %s went while it was tagged", id,
                            tarn_table_name(table));
