@@ -493,6 +493,8 @@ static struct tarn_status *start_maintain(struct daemon *d)
         .check_interval_ms = tarn_conf_int(d->conf, TARN_CONF_compaction_check_interval),
         .lease_ms = tarn_conf_int(d->conf, TARN_CONF_worker_lease),
         .undone_rest_ms = tarn_conf_int(d->conf, TARN_CONF_compaction_undone_rest),
+        .expire_automatic = tarn_conf_bool(d->conf, TARN_CONF_expiry_auto),
+        .expire_interval_ms = tarn_conf_int(d->conf, TARN_CONF_expiry_check_interval),
     };
     atomic_store(&d->maintain, tarn_maintain_new(&options));
     return notice_all(d);
@@ -653,6 +655,8 @@ static struct tarn_status *start(struct daemon *d)
     TARN_TRY(open_store(d));
     TARN_TRY(tarn_access_open(d->conf, &d->access));
     TARN_TRY(open_catalog(d));
+    if (fresh && tarn_catalog_epoch(d->catalog) > 1)
+        TARN_TRY(tarn_table_pins_lost(d->state));
     TARN_TRY(start_maintain(d));
     start_subscriptions(d);
     start_hms(d);

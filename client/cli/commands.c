@@ -192,6 +192,11 @@ const struct tarn_cli_command tarn_cli_commands[] = {
     {"compact", "DATABASE.TABLE", 1, 1, tarn_cli_compact_options, tarn_cli_compact,
      "merge the files of a table",
      "  tarn compact shop.orders --full --partition dt=2026-01-31 --wait"},
+    {"expire", "DATABASE.TABLE", 1, 1, tarn_cli_expire_options, tarn_cli_expire,
+     "remove old snapshots, and the files that only they need",
+     "Which are old is said by the table's options (snapshot.num-retained.min and .max, snapshot.time-retained), or here. What a\n"
+     "tag, a branch, a consumer or a pin needs stays. The daemon does it by itself for the tables that it maintains.\n\n"
+     "  tarn expire shop.orders --keep-last 100 --dry-run"},
     {"adopt", "[TARGET...]", 0, -1, tarn_cli_adopt_options, tarn_cli_adopt,
      "take tables that others made in the warehouse, and say what would not work",
      "A target is a database, DATABASE.TABLE, or a folder of one: an URI, or a path with a slash, from the root or below\n"

@@ -43,6 +43,8 @@ struct task {
     char *worker;                       /* id of the holder, or of the last one */
     char *failure;
     int64_t snapshot_id, bytes_rewritten;
+    int64_t
+        seen_id; /* while it is leased: the snapshot that its picture was taken of; 0: not yet */
 };
 
 struct worker {
@@ -70,8 +72,13 @@ struct tarn_maintain {
     struct tarn_map
         *resting; /* likewise, of buckets that take long to look at; of the checking thread */
     struct tarn_map *followed; /* uuid -> heap struct followed; of the checking thread */
+    struct tarn_map
+        *due; /* uuid -> struct due: tables whose snapshots may be to expire (expire.c) */
     struct worker *workers;
     bool stopping;
+    struct tarn_timer
+        *expire_timer; /* NULL: nothing expires by itself; not of the lock, as the next */
+    atomic_bool expire_runs;
 };
 
 void tarn_maintain__task_free(struct task *task);
@@ -98,6 +105,11 @@ int64_t tarn_maintain__enqueue(struct tarn_maintain *maintain, struct tarn_table
                                const struct tarn_schema *schema,
                                const struct tarn_bucket_files *bucket, const struct tarn_pick *pick,
                                bool full);
+/* --- expire.c --- */
+/* The table has a new snapshot. lock held */
+void tarn_maintain__expire_notice(struct tarn_maintain *maintain, struct tarn_table *table);
+void tarn_maintain__expire_tick(void *maintain);
+void tarn_maintain__expire_end(struct tarn_maintain *maintain); /* frees what it keeps */
 /* A file of an append table below this size is small. */
 int64_t tarn_maintain__small_limit(const struct tarn_options *options);
 /* The local wall clock in milliseconds, as if it were UTC: as Paimon stamps its files. */

@@ -15,6 +15,7 @@
 
 #include "catalog/catalog.h"
 #include "state/state.h"
+#include "table/expire.h"
 
 #define TARN_TASK_TRIES_MAX 5
 
@@ -42,6 +43,9 @@ const char *tarn_maintain_lacks(const struct tarn_schema *schema,
 bool tarn_maintain_is_of_writers(const struct tarn_schema *schema,
                                  const struct tarn_options *options);
 
+/* Do its snapshots expire here, by themselves? Where its writers do nothing (write-only), or it is the daemon's as a whole. */
+bool tarn_maintain_expires(const struct tarn_schema *schema, const struct tarn_options *options);
+
 /* --- the queue --- */
 #define TARN_COMPACTION_USER "tarn-compaction" /* whose commits they are */
 
@@ -53,6 +57,8 @@ struct tarn_maintain_options {
     bool automatic;
     int64_t check_interval_ms, lease_ms;
     int64_t undone_rest_ms; /* a bucket whose compaction was undone is left alone so long */
+    bool expire_automatic;
+    int64_t expire_interval_ms; /* between two looks at a table whose snapshots may be to expire */
 };
 struct tarn_maintain *tarn_maintain_new(const struct tarn_maintain_options *options);
 void tarn_maintain_free(struct tarn_maintain *maintain);
@@ -70,6 +76,7 @@ struct tarn_task { /* what a worker is given; lies in the op's arena */
     int32_t bucket;
     struct tarn_manifest_entry *files;
     size_t file_count; /* with statistics */
+    int64_t seen_id;   /* they are live in this snapshot */
     int output_level;
     bool drop_delete;
 };
@@ -132,6 +139,14 @@ struct tarn_compact_state {
 TARN_MUST struct tarn_status *tarn_maintain_wait(struct tarn_op *op, struct tarn_maintain *maintain,
                                                  const int64_t *ids, size_t count, int64_t wait_ms,
                                                  struct tarn_compact_state *out);
+
+/* --- expiry --- */
+/* tarn_table_expire (which see), with what running tasks read held. keep_last, older_than_ms: or TARN_EXPIRE_OPTION. */
+TARN_MUST struct tarn_status *tarn_maintain_expire(struct tarn_op *op,
+                                                   struct tarn_maintain *maintain,
+                                                   struct tarn_table *table, int64_t keep_last,
+                                                   int64_t older_than_ms, bool dry_run,
+                                                   struct tarn_expiry *out);
 
 /* --- workers --- */
 struct tarn_worker_info {

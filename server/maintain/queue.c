@@ -27,8 +27,13 @@ struct tarn_maintain *tarn_maintain_new(const struct tarn_maintain_options *opti
     m->cooling = tarn_map_new();
     m->resting = tarn_map_new();
     m->followed = tarn_map_new();
+    m->due = tarn_map_new();
     m->timer = tarn_timer_new(options->exec, options->check_interval_ms, options->check_interval_ms,
                               tick, m);
+    if (options->expire_automatic)
+        m->expire_timer =
+            tarn_timer_new(options->exec, options->expire_interval_ms, options->expire_interval_ms,
+                           tarn_maintain__expire_tick, m);
     return m;
 }
 
@@ -68,6 +73,8 @@ void tarn_maintain_free(struct tarn_maintain *m)
     pthread_cond_broadcast(&m->changed);
     pthread_mutex_unlock(&m->lock);
     tarn_timer_cancel(m->timer);
+    tarn_timer_cancel(m->expire_timer);
+    tarn_maintain__expire_end(m);
     while (m->tasks != NULL) {
         struct task *task = m->tasks;
         m->tasks = task->next;
@@ -90,11 +97,11 @@ void tarn_maintain_free(struct tarn_maintain *m)
 
 void tarn_maintain_notice(struct tarn_maintain *m, struct tarn_table *table)
 {
-    if (!m->options.automatic)
-        return;
     pthread_mutex_lock(&m->lock);
     struct tarn_slice uuid = tarn_slice_str(tarn_table_uuid(table));
-    if (!m->stopping && tarn_map_find(m->dirty, uuid) == NULL)
+    if (!m->stopping && m->options.expire_automatic)
+        tarn_maintain__expire_notice(m, table);
+    if (!m->stopping && m->options.automatic && tarn_map_find(m->dirty, uuid) == NULL)
         tarn_map_set(m->dirty, uuid, tarn_table_ref(table));
     pthread_mutex_unlock(&m->lock);
 }
@@ -270,6 +277,7 @@ static void lease(struct tarn_maintain *m, struct task *t, struct worker *w)
 {
     t->state = TASK_LEASED;
     t->token = m->next_token++;
+    t->seen_id = 0;
     t->attempts++;
     t->deadline_ms = tarn_clock_mono_ms() + m->options.lease_ms;
     free(t->worker);
@@ -289,6 +297,7 @@ static struct tarn_status *fill_task(struct tarn_op *op, struct tarn_catalog *ca
     TARN_TRY(tarn_options_check_write(&view->options));
     TARN_TRY(tarn_options_check_merge(&view->options));
     struct tarn_bucket_files files;
+    out->seen_id = view->has_snapshot ? view->snapshot.id : 0;
     TARN_TRY(tarn_table_bucket(op, table, partition, bucket, &files));
     struct tarn_pick pick;
     *nothing = !tarn_pick_compaction(&view->schema, &view->options, &files, full,
@@ -332,6 +341,9 @@ static struct tarn_status *lease_one(struct tarn_op *op, struct tarn_maintain *m
             fill_task(op, m->options.catalog, out->table, partition, bucket, full, out, &nothing);
         pthread_mutex_lock(&m->lock);
         if (s == TARN_OK && !nothing) {
+            t = find_task(m, id);
+            if (t != NULL && t->token == token)
+                t->seen_id = out->seen_id;
             *got = true;
             return TARN_OK;
         }

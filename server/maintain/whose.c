@@ -2,8 +2,6 @@
 
 /* Whose the maintenance of a table is: docs/decisions/015-write-only-where-the-daemon-has-all.md. */
 
-#define KEEP_ALL "2147483647" /* snapshot.num-retained.min: none ever expires */
-
 /* What writers of a table do beside compaction unless it is write-only, and the daemon doesn't yet. A table asks for it by an option that
  * has another value than the one that switches it off. */
 static const struct {
@@ -14,25 +12,17 @@ static const struct {
     {"tag.num-retained-max", NULL, "has tags that expire"},
     {"partition.expiration-time", NULL, "has partitions that expire"},
     {"consumer.expiration-time", NULL, "has consumers that expire"},
-    {"snapshot.time-retained", NULL, "has snapshots that expire"},
-    {"snapshot.num-retained.max", NULL, "has snapshots that expire"},
-    {"snapshot.num-retained.min", KEEP_ALL, "has snapshots that expire"},
+    {"changelog.time-retained", NULL, "has changelogs that outlive their snapshots"},
+    {"changelog.num-retained.max", NULL, "has changelogs that outlive their snapshots"},
+    {"changelog.num-retained.min", NULL, "has changelogs that outlive their snapshots"},
 };
-
-static bool keeps_all(const struct tarn_schema *schema)
-{
-    return tarn_slice_is(tarn_schema_option(schema, "snapshot.num-retained.min"), KEEP_ALL);
-}
 
 /* NULL: for nothing. */
 static const char *find_asked(const struct tarn_schema *schema)
 {
     for (size_t i = 0; i < TARN_COUNT_OF(asked); i++) {
         struct tarn_slice value = tarn_schema_option(schema, asked[i].option);
-        bool off = value.data == NULL ||
-                   (asked[i].off != NULL && tarn_slice_is(value, asked[i].off)) ||
-                   (keeps_all(schema) && strncmp(asked[i].option, "snapshot.", 9) == 0);
-        if (!off)
+        if (value.data != NULL && (asked[i].off == NULL || !tarn_slice_is(value, asked[i].off)))
             return asked[i].what;
     }
     return NULL;
@@ -43,9 +33,15 @@ const char *tarn_maintain_lacks(const struct tarn_schema *schema,
 {
     if (options->refuse_merge.data != NULL || options->refuse_write.data != NULL)
         return "isn't compacted by this version";
-    const char *what = find_asked(schema);
-    /* Paimon's default: writers expire what is older than an hour. */
-    return what == NULL && !keeps_all(schema) ? "has snapshots that expire" : what;
+    return find_asked(schema);
+}
+
+bool tarn_maintain_expires(const struct tarn_schema *schema, const struct tarn_options *options)
+{
+    if (options->write_only)
+        return options->refuse_commit.data == NULL;
+    return options->refuse_merge.data == NULL && options->refuse_write.data == NULL &&
+           !tarn_maintain_is_of_writers(schema, options);
 }
 
 bool tarn_maintain_is_of_writers(const struct tarn_schema *schema,

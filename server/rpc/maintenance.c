@@ -66,6 +66,33 @@ static struct tarn_status *compact(struct tarn_op *op, struct tarn_rpc *rpc, str
     return tarn_service_compact(op, tarn_rpc__service(rpc), &r, tell, call);
 }
 
+static struct tarn_status *expire(struct tarn_op *op, struct tarn_service *service,
+                                  const void *request, void *response)
+{
+    const Tarn__V1__ExpireRequest *q = request;
+    Tarn__V1__ExpireResponse *r = response;
+    struct tarn_expire_order order = {
+        .table = tarn_rpc__ref(q->table),
+        .keep_last = q->keep_last != 0 ? q->keep_last : TARN_EXPIRE_OPTION,
+        .older_than_ms = q->by_age ? q->older_than_ms : TARN_EXPIRE_OPTION,
+        .dry_run = q->dry_run,
+    };
+    struct tarn_expiry out;
+    TARN_TRY(tarn_service_expire(op, service, &order, &out));
+    r->from = out.from;
+    r->to = out.to;
+    r->snapshots = out.snapshot_count;
+    r->data_files = out.data_file_count;
+    r->data_bytes = out.data_byte_count;
+    r->changelog_files = out.changelog_file_count;
+    r->manifests = out.manifest_count;
+    r->index_files = out.index_file_count;
+    r->statistics = out.statistics_count;
+    r->outside_files = out.outside_count;
+    r->kept_by = tarn_rpc__str(out.kept_by);
+    return TARN_OK;
+}
+
 static struct tarn_status *list_jobs(struct tarn_op *op, struct tarn_service *service,
                                      const void *request, void *response)
 {
@@ -152,6 +179,7 @@ static struct tarn_status *get_status(struct tarn_op *op, struct tarn_service *s
 
 const struct tarn_rpc__method tarn_rpc__maintenance_methods[] = {
     TARN_RPC_STREAM(MaintenanceService, Compact, compact),
+    TARN_RPC_UNARY(MaintenanceService, Expire, expire_request, expire_response, expire),
     TARN_RPC_UNARY(MaintenanceService, ListJobs, list_jobs_request, list_jobs_response, list_jobs),
     TARN_RPC_UNARY(AdminService, GetStatus, get_status_request, get_status_response, get_status),
     TARN_RPC_END,

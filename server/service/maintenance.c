@@ -183,6 +183,18 @@ struct tarn_status *tarn_service_compact(struct tarn_op *op, struct tarn_service
     return request->wait && !request->dry_run ? follow(&c) : TARN_OK;
 }
 
+/* --- expiry --- */
+
+struct tarn_status *tarn_service_expire(struct tarn_op *op, struct tarn_service *service,
+                                        const struct tarn_expire_order *order,
+                                        struct tarn_expiry *out)
+{
+    TARN_OWN(tarn_table_drop_ref) struct tarn_table *table = NULL;
+    TARN_TRY(tarn_service__table(op, service, order->table, TARN_ACTION_MAINTAIN, &table));
+    return tarn_maintain_expire(op, service->maintain, table, order->keep_last,
+                                order->older_than_ms, order->dry_run, out);
+}
+
 struct tarn_status *tarn_service_list_jobs(struct tarn_op *op, struct tarn_service *service,
                                            const struct tarn_table_ref *ref, bool ended,
                                            struct tarn_job_info **out, size_t *count)

@@ -487,6 +487,14 @@ typedef struct tarn_status *(*tarn_compact_fn)(void *arg, struct tarn_op *op,
 TARN_MUST struct tarn_status *tarn_service_compact(struct tarn_op *op, struct tarn_service *service,
                                                    const struct tarn_compact_request *request,
                                                    tarn_compact_fn tell, void *arg);
+struct tarn_expire_order {
+    struct tarn_table_ref table;
+    int64_t keep_last, older_than_ms; /* or TARN_EXPIRE_OPTION */
+    bool dry_run;
+};
+TARN_MUST struct tarn_status *tarn_service_expire(struct tarn_op *op, struct tarn_service *service,
+                                                  const struct tarn_expire_order *order,
+                                                  struct tarn_expiry *out);
 TARN_MUST struct tarn_status *tarn_service_list_jobs(struct tarn_op *op,
                                                      struct tarn_service *service,
                                                      const struct tarn_table_ref *ref /* or NULL */,

@@ -98,8 +98,11 @@ static struct tarn_status *find_holders(struct expiring *x)
 {
     struct tarn_consumer *consumers;
     size_t count;
-    int64_t pinned;
+    int64_t pinned, lost_until_ms;
     x->keep_from = INT64_MAX;
+    TARN_TRY(tarn_table__pins_lost_until(x->table, &lost_until_ms));
+    if (lost_until_ms > tarn_clock_wall_ms())
+        keep_below(x, 0, "the daemon's state was lost lately, and readers' pins with it");
     TARN_TRY(tarn_table_keep_from(x->op, x->table, &pinned));
     keep_below(x, pinned, "a reader has pinned it");
     keep_below(x, x->request->keep_from, "a task reads it");
@@ -474,7 +477,8 @@ static struct tarn_status *find_round(struct expiring *x, const struct tarn_tabl
     if (*end > x->from) {
         const char *why = x->kept_by;
         TARN_TRY(find_holders(x));
-        if (x->keep_from >= *end)
+        x->out->is_held = x->keep_from < *end;
+        if (!x->out->is_held)
             x->kept_by = why;
         *end = TARN_MAX(TARN_MIN(*end, x->keep_from), x->from);
     }

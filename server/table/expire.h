@@ -13,7 +13,7 @@
 
 #include "table/table.h"
 
-#define TARN_EXPIRE_OPTION (-1) /* what the table's option says */
+#define TARN_EXPIRE_OPTION INT64_MIN /* what the table's option says */
 
 struct tarn_expire_request {
     int64_t
@@ -29,6 +29,7 @@ struct tarn_expiry {
     int64_t data_file_count, data_byte_count, changelog_file_count, manifest_count,
         index_file_count, statistics_count;
     int64_t outside_count; /* data files that lie outside of the table's store, and stay */
+    bool is_held;          /* by a consumer, a pin or a task */
     const char *kept_by;   /* why snapshot `to` stays; in the op's arena */
     int64_t
         next_ms; /* wall clock: until then no snapshot gets old enough; INT64_MAX: age isn't what they wait for */

@@ -461,6 +461,9 @@ TARN_MUST struct tarn_status *tarn_table__rewritten(struct tarn_op *op, struct t
 void tarn_table__expire_wait(struct tarn_table *table);
 /* Any thread: a running expiry gives up soon. */
 void tarn_table__expire_cancel(struct tarn_table *table);
+/* Wall clock: until then there may be pins that nobody knows of; INT64_MIN: there are none. */
+TARN_MUST struct tarn_status *tarn_table__pins_lost_until(struct tarn_table *table,
+                                                          int64_t *until_ms);
 /* Not from the table's mailbox: none runs from here to release. The op isn't used for anything else meanwhile. */
 void tarn_table__expire_hold(struct tarn_op *op, struct tarn_table *table);
 void tarn_table__expire_release(struct tarn_table *table);

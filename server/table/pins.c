@@ -2,8 +2,8 @@
 
 /*
  * Pins: readers that keep a snapshot from expiry for a while. In the family PINS: uuid | id -> snapshot, expires.
- * They are kept in the state so that a restart doesn't end them; a lost state does, and whoever expires waits for the
- * longest one then.
+ * They are kept in the state so that a restart doesn't end them; a lost state does, and expiry waits for the longest one
+ * then.
  */
 
 static void pin_key(const struct tarn_table *table, struct tarn_slice id, struct tarn_buf *key)
@@ -143,6 +143,32 @@ struct tarn_status *tarn_table_renew_pin(struct tarn_op *op, struct tarn_table *
     struct tarn_status *s = renew(table, id, keep_ms, out);
     pthread_mutex_unlock(&table->pin_lock);
     return s;
+}
+
+/* --- a lost state ---
+ * In PINS, too: below no table's uuid. */
+
+#define LOST_KEY "lost"
+
+struct tarn_status *tarn_table_pins_lost(struct tarn_state *state)
+{
+    TARN_OWN(tarn_buf_drop) struct tarn_buf value = {0};
+    TARN_OWN(tarn_state_batch_drop) struct tarn_state_batch *batch = tarn_state_batch_new();
+    tarn_key_add_i64(&value, tarn_clock_wall_ms() + TARN_PIN_KEEP_MAX_MS);
+    tarn_state_batch_put(batch, state, TARN_FAMILY_PINS, tarn_slice_str(LOST_KEY),
+                         tarn_buf_slice(&value));
+    return tarn_state_write(state, batch, true);
+}
+
+struct tarn_status *tarn_table__pins_lost_until(struct tarn_table *table, int64_t *until_ms)
+{
+    TARN_OWN(tarn_buf_drop) struct tarn_buf value = {0};
+    bool found;
+    *until_ms = INT64_MIN;
+    TARN_TRY(tarn_state_get(table->env->state, TARN_FAMILY_PINS, tarn_slice_str(LOST_KEY), &found,
+                            &value));
+    struct tarn_slice rest = tarn_buf_slice(&value);
+    return !found || tarn_key_take_i64(&rest, until_ms) ? TARN_OK : damaged(table);
 }
 
 struct tarn_status *tarn_table_keep_from(struct tarn_op *op, struct tarn_table *table,

@@ -413,6 +413,8 @@ struct tarn_pin {
     int64_t snapshot_id;
     int64_t expires_ms; /* wall clock */
 };
+/* A state that there was is gone, and pins with it: nothing expires before the longest one would have run out. */
+TARN_MUST struct tarn_status *tarn_table_pins_lost(struct tarn_state *state);
 TARN_MUST struct tarn_status *tarn_table_pin(struct tarn_op *op, struct tarn_table *table,
                                              int64_t snapshot_id, int64_t keep_ms,
                                              struct tarn_pin *out);

@@ -104,9 +104,9 @@ check 0 "" db drop nope --if-exists
 check 1 "" db create 'a/b'
 
 # ---- tables
-check 0 "bucket = 1 (chosen for you" table create shop.orders -o table --primary-key id,dt --partition-by dt \
+check 0 "bucket = 1, write-only = true (chosen for you" table create shop.orders -o table --primary-key id,dt --partition-by dt \
     --columns 'id BIGINT NOT NULL, item STRING, amount DECIMAL(10, 2), dt DATE'
-check 0 '"defaults_applied":{"bucket":"1"}' table create shop.pk --columns 'id INT, v STRING' --primary-key id -ojsonl
+check 0 '"defaults_applied":{"bucket":"1","write-only":"true"}' table create shop.pk --columns 'id INT, v STRING' --primary-key id -ojsonl
 check 1 "shop.orders" table create shop.orders --columns 'id INT'
 check 0 "" table create shop.orders --columns 'id INT' --if-not-exists
 check 1 "nodb" table create nodb.t --columns 'id INT'
@@ -310,8 +310,14 @@ check 0 "tag v1 would go" rollback shop.orders --to-snapshot 1 --dry-run -o tabl
 check 0 "shop.orders went back from snapshot" rollback shop.orders --to-snapshot 1 -o table
 check 1 "has no tag v1" tag drop shop.orders v1
 
+# ---- expiry
+check 2 "--keep-last" expire shop.orders --keep-last 0
+check 2 "--older-than" expire shop.orders --older-than soon
+check 0 "no snapshot of shop.orders expires now" expire shop.orders -o table
+check 0 '"kept_by"' expire shop.orders --keep-last 1 --dry-run
+
 # ---- not in this version
-for name in advise expire orphans reconcile doctor user backup; do
+for name in advise orphans reconcile doctor user backup; do
     check 1 "tarn: $name: this version of Tarn does not have it yet" "$name" shop.orders
 done
 

@@ -248,7 +248,7 @@ def catalog_cases(daemon, client):
 
     def tables():
         made = new_table(client, "t", "id BIGINT NOT NULL, name STRING COMMENT 'who'", keys=["id"])
-        expect([(o.key, o.value) for o in made.defaults_applied], [(b"bucket", b"1")])
+        expect([(o.key, o.value) for o in made.defaults_applied], [(b"bucket", b"1"), (b"write-only", b"true")])
         expect([(f.name, f.type) for f in made.fields], [(b"id", "BIGINT NOT NULL"), (b"name", "STRING")])
         expect((made.schema_id, made.snapshot_id, list(made.primary_keys)), (0, 0, [b"id"]))
         assert made.schema_json.startswith(b"{") and made.path.endswith("/db.db/t"), made.path
@@ -267,9 +267,9 @@ def catalog_cases(daemon, client):
                   m.Field(name=b"x", type="ROW<`a` INT, `b` ARRAY<STRING>>", description=b"nested")]
         made = cat.CreateTable(c.CreateTableRequest(database=b"db", table=b"f", fields=fields, partition_keys=[b"dt"],
                                                     options=[option("bucket", "-1")], comment=b"by fields"))
-        expect((list(made.partition_keys), made.comment, len(made.defaults_applied)), ([b"dt"], b"by fields", 0))
+        expect((list(made.partition_keys), made.comment, [o.key for o in made.defaults_applied]), ([b"dt"], b"by fields", [b"write-only"]))
         like = cat.CreateTable(c.CreateTableRequest(database=b"db", table=b"l", like=ref("db", "t"), options=[option("bucket", "3")]))
-        expect((list(like.primary_keys), [(o.key, o.value) for o in like.options]), ([b"id"], [(b"bucket", b"3")]))
+        expect((list(like.primary_keys), {o.key: o.value for o in like.options}), ([b"id"], {b"bucket": b"3", b"write-only": b"true"}))
         schema = cat.GetTable(c.GetTableRequest(table=ref("db", "f"))).schema_json
         copy = cat.CreateTable(c.CreateTableRequest(database=b"db", table=b"s", schema_json=schema))
         expect([(f.name, f.type) for f in copy.fields], [(f.name, f.type) for f in made.fields])
@@ -303,7 +303,7 @@ def catalog_cases(daemon, client):
             change(alter_column=c.AlterColumn(name=b"age", type="NONSENSE"))])) == "SCHEMA_INVALID"
         r = cat.AlterTable(c.AlterTableRequest(table=ref("db", "t"), changes=[
             change(drop_column=b"age"), change(remove_option=b"snapshot.num-retained.max")]))
-        expect(([f.name for f in r.fields], [o.key for o in r.options]), ([b"id", b"full_name"], [b"bucket"]))
+        expect(([f.name for f in r.fields], [o.key for o in r.options]), ([b"id", b"full_name"], [b"bucket", b"write-only"]))
         expect(reason(cat.AlterTable, c.AlterTableRequest(table=ref("db", "t"), changes=[change(drop_column=b"zz")])),
                "COLUMN_NOT_FOUND")
         expect(reason(cat.AlterTable, c.AlterTableRequest(table=ref("db", "t"))), "INVALID_ARGUMENT")
@@ -603,7 +603,7 @@ def refs_cases(daemon, client):
         new = c.CreateTableRequest(columns_sql=b"k STRING NOT NULL", primary_keys=[b"k"])
         got = cat.ReplaceTable(c.ReplaceTableRequest(table=ref("db", "r2"), definition=new))
         expect((got.uuid, got.schema_id, [f.name for f in got.fields], [o.key for o in got.defaults_applied]),
-               (made.uuid, 1, [b"k"], [b"bucket"]))
+               (made.uuid, 1, [b"k"], [b"bucket", b"write-only"]))
         expect(reason(cat.ReplaceTable, c.ReplaceTableRequest(table=ref("db", "r2"))), "INVALID_ARGUMENT")
         expect(reason(cat.ReplaceTable, c.ReplaceTableRequest(table=ref("db", "nope"), definition=new)), "TABLE_NOT_FOUND")
 
@@ -884,6 +884,17 @@ def worker_cases(daemon, client):
         problems = client.AdminService.GetStatus(admin_pb2.GetStatusRequest()).problems
         assert any(p.table == "db.k" and "broken" in p.problem for p in problems), problems
 
+    def expiry():
+        table = ref("db", "k")
+        would = maintenance.Expire(mt.ExpireRequest(table=table, keep_last=1, dry_run=True))
+        left = client.CatalogService.GetTable(c.GetTableRequest(table=table)).snapshot_id
+        expect((would.to, would.snapshots), (left, would.to - getattr(would, "from")))
+        expect(reason(maintenance.Expire, mt.ExpireRequest(table=table, keep_last=-1)), "INVALID_ARGUMENT")
+        expect(reason(maintenance.Expire, mt.ExpireRequest(table=table, by_age=True, older_than_ms=-1)), "INVALID_ARGUMENT")
+        none = maintenance.Expire(mt.ExpireRequest(table=table, by_age=True, older_than_ms=3600000))
+        assert none.snapshots == 0 and none.kept_by, none
+        expect(maintenance.Expire(mt.ExpireRequest(table=table)).snapshots, 0)
+
     def compaction_of_partitions():
         new_table(client, "parts", "dt DATE, h INT, x INT", partition=["dt", "h"], options=[("bucket", "-1")])
 
@@ -998,7 +1009,7 @@ def worker_cases(daemon, client):
         expect(reason(client.DataService.Ingest, parts()), "WORKER_LOST")
         expect(len(client.AdminService.GetStatus(admin_pb2.GetStatusRequest()).workers), 0)
 
-    for fn in (nobody_works, registering, compaction, compaction_of_partitions, sequences, ingest, ingest_refused,
+    for fn in (nobody_works, registering, compaction, expiry, compaction_of_partitions, sequences, ingest, ingest_refused,
                ingest_whose_commit_fails, worker_says_no, client_gives_up, scan, infer, worker_is_gone):
         case(fn)
 

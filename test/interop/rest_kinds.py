@@ -17,7 +17,6 @@ from peers import Java, Python  # noqa: E402
 
 FIELDS = [{"id": 0, "name": "id", "type": "BIGINT"}, {"id": 1, "name": "v", "type": "STRING"}, {"id": 2, "name": "dt", "type": "STRING"}]
 TYPES = [("id", "BIGINT"), ("v", "STRING"), ("dt", "STRING")]
-KEEP_ALL = "2147483647"  # snapshot.num-retained.min: nothing expires
 
 lab = Lab("rest-kinds")
 OUT = lab.path("out")
@@ -195,19 +194,20 @@ def folders_by_uuid():
 
 def write_only():
     """Chosen where the daemon does all that writers would; then they neither compact nor expire."""
-    create(java, "java.plain", keys=["id"], bucket="1")
-    check("write-only" not in served("java.plain")["schema"]["options"], "snapshots of it expire, which is its writers' work yet")
-    create(java, "java.asks", keys=["id"], bucket="1", **{"snapshot.num-retained.min": KEEP_ALL, "tag.automatic-creation": "process-time"})
+    create(java, "java.asks", keys=["id"], bucket="1", **{"tag.automatic-creation": "process-time"})
     check("write-only" not in served("java.asks")["schema"]["options"], "it asks for tags")
-    create(java, "java.says", keys=["id"], bucket="1", write_only="false", **{"snapshot.num-retained.min": KEEP_ALL})
+    create(java, "java.says", keys=["id"], bucket="1", write_only="false")
     equal(served("java.says")["schema"]["options"]["write-only"], "false", "what a client says")
-    create(java, "java.wo", keys=["id"], bucket="1", **{"snapshot.num-retained.min": KEEP_ALL})
+    create(java, "java.wo", keys=["id"], bucket="1")
     equal(served("java.wo")["schema"]["options"]["write-only"], "true", "what was chosen")
     for n in range(8):
         java.ask("write", "java.wo", rows(n))
     equal({s["kind"] for s in tarnd.lines("snapshots", "java.wo")}, {"APPEND"}, "what writers commit")
     tarnd.tarn("compact", "java.wo", "--full", "--wait")
     equal(java.rows("java.wo", types=TYPES), want(*range(8)), "rows behind the daemon's compaction")
+    tarnd.tarn("expire", "java.wo", "--keep-last", "1")
+    equal(len(tarnd.lines("snapshots", "java.wo")), 1, "snapshots that are left")
+    equal(java.rows("java.wo", types=TYPES), want(*range(8)), "rows behind the daemon's expiry")
 
 
 for word in PEERS:

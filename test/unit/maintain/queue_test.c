@@ -459,6 +459,25 @@ TARN_TEST(queue, leaves_alone_what_writers_compact)
     expect_true(check_and_take(&h).id > 0);
 }
 
+TARN_TEST(queue, holds_snapshots_that_a_running_task_reads)
+{
+    TARN_OWN(house_fini_still) struct house h;
+    struct tarn_expiry out;
+    house_init_still(&h, t);
+    load(&h, 5);
+    struct tarn_task task = check_and_take(&h);
+    expect_true(task.seen_id > 0);
+    load(&h, 3);
+    expect_ok(tarn_maintain_expire(t->op, h.maintain, h.table, 1, TARN_EXPIRE_OPTION, false, &out));
+    expect_int(out.to, task.seen_id);
+    expect_true(out.is_held);
+    expect_contains(out.kept_by, "task");
+    tarn_maintain_undone(h.maintain, h.table, tarn_row_empty(), 0); /* it ends */
+    expect_ok(tarn_maintain_expire(t->op, h.maintain, h.table, 1, TARN_EXPIRE_OPTION, false, &out));
+    expect_false(out.is_held);
+    expect_true(out.to > task.seen_id);
+}
+
 TARN_TEST(queue, a_broken_file_is_not_tried_again)
 {
     TARN_OWN(house_fini) struct house h;

@@ -6,12 +6,12 @@
 #include "test/lib/test.h"
 
 #define S(text) tarn_slice_str(text)
-#define KEEP_ALL "2147483647"
 
 struct rule {
     const char *options[4]; /* key, value, ... */
     const char *lacks;      /* part of what is lacking; NULL: nothing */
     bool of_writers;
+    bool expires; /* its snapshots, by themselves */
 };
 
 static void judge(struct tarn_test *t, const struct rule *rule)
@@ -35,34 +35,24 @@ static void judge(struct tarn_test *t, const struct rule *rule)
     else
         expect_contains(lacks == NULL ? "nothing" : lacks, rule->lacks);
     expect_int(tarn_maintain_is_of_writers(&schema, &options), rule->of_writers);
+    expect_int(tarn_maintain_expires(&schema, &options), rule->expires);
 }
 
 TARN_TEST(whose, is_said_by_the_options)
 {
     static const struct rule rules[] = {
-        /* Paimon's default: writers expire snapshots. Nobody asked for that, so the daemon compacts. */
-        {{NULL}, "snapshots", false},
-        {{"snapshot.num-retained.min", KEEP_ALL}, NULL, false},
-        {{"snapshot.num-retained.min", "20"}, "snapshots", true},
-        {{"snapshot.time-retained", "1 d"}, "snapshots", true},
-        {{"snapshot.num-retained.max", "100"}, "snapshots", true},
-        {{"snapshot.num-retained.min", KEEP_ALL, "snapshot.time-retained", "1 d"}, NULL, false},
-        {{"snapshot.num-retained.min", KEEP_ALL, "tag.automatic-creation", "none"}, NULL, false},
-        {{"snapshot.num-retained.min", KEEP_ALL, "tag.automatic-creation", "process-time"},
-         "tags",
-         true},
-        {{"snapshot.num-retained.min", KEEP_ALL, "partition.expiration-time", "1 d"},
-         "partitions",
-         true},
-        {{"snapshot.num-retained.min", KEEP_ALL, "consumer.expiration-time", "1 d"},
-         "consumers",
-         true},
-        {{"snapshot.num-retained.min", KEEP_ALL, "merge-engine", "aggregation"},
-         "isn't compacted",
-         false},
-        {{"write-only", "true"}, "snapshots", false},
-        {{"write-only", "true", "snapshot.time-retained", "1 d"}, "snapshots", false},
-        {{"write-only", "false"}, "snapshots", true},
+        {{NULL}, NULL, false, true},
+        {{"snapshot.num-retained.min", "20", "snapshot.time-retained", "1 d"}, NULL, false, true},
+        {{"tag.automatic-creation", "none"}, NULL, false, true},
+        {{"tag.automatic-creation", "process-time"}, "tags", true, false},
+        {{"partition.expiration-time", "1 d"}, "partitions", true, false},
+        {{"consumer.expiration-time", "1 d"}, "consumers", true, false},
+        {{"changelog.time-retained", "1 d"}, "changelogs", true, false},
+        {{"merge-engine", "aggregation"}, "isn't compacted", false, false},
+        {{"write-only", "true"}, NULL, false, true},
+        {{"write-only", "true", "partition.expiration-time", "1 d"}, "partitions", false, true},
+        {{"write-only", "true", "merge-engine", "aggregation"}, "isn't compacted", false, true},
+        {{"write-only", "false"}, NULL, true, false},
     };
     for (size_t i = 0; i < TARN_COUNT_OF(rules); i++)
         judge(t, &rules[i]);
