@@ -123,15 +123,25 @@ static struct tarn_status *check_main(const struct tarn_table *table)
     return tarn_catalog_check_main(table, "it has none of its own");
 }
 
+static struct tarn_status *create_branch(struct tarn_op *op, struct tarn_catalog *catalog,
+                                         struct tarn_table *table, struct tarn_slice branch,
+                                         struct tarn_slice tag)
+{
+    bool has;
+    TARN_TRY(tarn_table_has_branch(op, table, branch, &has));
+    if (!has) /* what one of that name, dropped by others, left */
+        TARN_TRY(tarn_catalog__forget_notes(op, catalog, table, branch));
+    return tarn_table_create_branch(op, table, branch, tag);
+}
+
 struct tarn_status *tarn_catalog_create_branch(struct tarn_op *op, struct tarn_catalog *catalog,
                                                struct tarn_table *table, struct tarn_slice branch,
                                                struct tarn_slice tag)
 {
     TARN_TRY(check_main(table));
+    TARN_TRY(tarn_branch_check_name(branch));
     tarn_exec_lock(&catalog->change);
-    struct tarn_status *s = tarn_catalog__forget_notes(op, catalog, table, branch);
-    if (s == TARN_OK)
-        s = tarn_table_create_branch(op, table, branch, tag);
+    struct tarn_status *s = create_branch(op, catalog, table, branch, tag);
     pthread_mutex_unlock(&catalog->change);
     return s;
 }
@@ -164,8 +174,12 @@ static struct tarn_status *rename_branch(struct tarn_op *op, struct tarn_catalog
                                          struct tarn_slice to)
 {
     struct tarn_slice database, name;
+    bool has, taken;
     tarn_table_names(op, table, &database, &name);
-    TARN_TRY(close_branch(op, catalog, database, object_name(op, name, branch), true));
+    TARN_TRY(tarn_table_has_branch(op, table, branch, &has));
+    TARN_TRY(tarn_table_has_branch(op, table, to, &taken));
+    if (has && !taken) /* else it is refused, and nothing of it is to end */
+        TARN_TRY(close_branch(op, catalog, database, object_name(op, name, branch), true));
     TARN_TRY(tarn_table_rename_branch(op, table, branch, to));
     return tarn_catalog__move_notes(op, catalog, table, branch, to);
 }

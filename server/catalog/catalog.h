@@ -131,14 +131,17 @@ TARN_MUST struct tarn_status *tarn_catalog_tables_or_last(struct tarn_op *op,
 TARN_MUST struct tarn_status *tarn_catalog_table_or_last(
     struct tarn_op *op, struct tarn_catalog *catalog, struct tarn_slice database,
     struct tarn_slice name, struct tarn_slice uuid, struct tarn_table **out);
-TARN_MUST struct tarn_status *tarn_catalog_rename_table(struct tarn_op *op,
-                                                        struct tarn_catalog *catalog,
-                                                        struct tarn_table *table,
-                                                        struct tarn_slice to_database,
-                                                        struct tarn_slice to_name);
+/* Renaming and dropping: of the table that the caller found as database.name; TABLE_NOT_FOUND where another call has dropped or renamed
+ * it since. Names absent: it was found by its uuid, and is meant whatever its name is. */
+TARN_MUST struct tarn_status *tarn_catalog_rename_table(
+    struct tarn_op *op, struct tarn_catalog *catalog, struct tarn_table *table,
+    struct tarn_slice database, struct tarn_slice name, struct tarn_slice to_database,
+    struct tarn_slice to_name);
 TARN_MUST struct tarn_status *tarn_catalog_drop_table(struct tarn_op *op,
                                                       struct tarn_catalog *catalog,
-                                                      struct tarn_table *table);
+                                                      struct tarn_table *table,
+                                                      struct tarn_slice database,
+                                                      struct tarn_slice name);
 
 /* --- what others made (adopt.c) --- */
 

@@ -143,6 +143,7 @@ static struct tarn_status *make_table(struct tarn_op *op, struct tarn_catalog *c
 {
     struct tarn_catalog_entry entry;
     const char *path = tarn_catalog__table_key(op, database, name);
+    TARN_TRY(tarn_catalog__check_new(op, catalog, database, name));
     TARN_TRY(tarn_catalog__check_free(op, catalog, database, name));
     if (tarn_store_is_flat(
             catalog->env->store)) /* what a failed drop left there isn't this table's */
@@ -169,13 +170,30 @@ struct tarn_status *tarn_catalog_create_table(struct tarn_op *op, struct tarn_ca
 {
     struct tarn_schema schema;
     struct tarn_options options;
-    TARN_TRY(tarn_catalog__check_new(op, catalog, database, name));
     TARN_TRY(tarn_schema_create(draft, tarn_clock_wall_ms(), op->arena, &schema));
     TARN_TRY(tarn_options_parse(&schema, op->arena, &options));
     tarn_exec_lock(&catalog->change);
     struct tarn_status *s = make_table(op, catalog, database, name, &schema, out);
     pthread_mutex_unlock(&catalog->change);
     return s;
+}
+
+/* Others may have dropped or renamed it between the moment in which the caller found it and this one. */
+static struct tarn_status *check_meant(struct tarn_op *op, struct tarn_catalog *catalog,
+                                       struct tarn_table *table, struct tarn_slice database,
+                                       struct tarn_slice name)
+{
+    struct tarn_slice branch;
+    if (name.size == 0)
+        tarn_table_names(op, table, &database, &name);
+    tarn_catalog_split_branch(name, &name, &branch); /* "t$branch_main" */
+    TARN_OWN(tarn_table_drop_ref)
+    struct tarn_table *now = tarn_catalog__known(catalog, database, name);
+    return now == table ? TARN_OK
+                        : tarn_status_new(TARN_TABLE_NOT_FOUND,
+                                          "table %s (%s) was dropped or renamed by another call",
+                                          tarn_catalog__full_name(op, database, name),
+                                          tarn_table_uuid(table));
 }
 
 /* From <database>.db/<table>, to where its new name puts it. */
@@ -211,6 +229,7 @@ static struct tarn_status *move_table(struct tarn_op *op, struct tarn_catalog *c
 {
     struct tarn_slice database, name;
     struct tarn_catalog_entry entry;
+    TARN_TRY(tarn_catalog__check_new(op, catalog, to_database, to_name));
     tarn_table_names(op, table, &database, &name);
     if (!is_placed_by_name(op, table)) {
         TARN_TRY(tarn_catalog__close_branches(op, catalog, table, false));
@@ -232,14 +251,15 @@ static struct tarn_status *move_table(struct tarn_op *op, struct tarn_catalog *c
 }
 
 struct tarn_status *tarn_catalog_rename_table(struct tarn_op *op, struct tarn_catalog *catalog,
-                                              struct tarn_table *table,
-                                              struct tarn_slice to_database,
+                                              struct tarn_table *table, struct tarn_slice database,
+                                              struct tarn_slice name, struct tarn_slice to_database,
                                               struct tarn_slice to_name)
 {
     TARN_TRY(tarn_catalog_check_main(table, "it is renamed as a branch of its table"));
-    TARN_TRY(tarn_catalog__check_new(op, catalog, to_database, to_name));
     tarn_exec_lock(&catalog->change);
-    struct tarn_status *s = move_table(op, catalog, table, to_database, to_name);
+    struct tarn_status *s = check_meant(op, catalog, table, database, name);
+    if (s == TARN_OK)
+        s = move_table(op, catalog, table, to_database, to_name);
     pthread_mutex_unlock(&catalog->change);
     return s;
 }
@@ -274,12 +294,15 @@ static struct tarn_status *drop(struct tarn_op *op, struct tarn_catalog *catalog
 }
 
 struct tarn_status *tarn_catalog_drop_table(struct tarn_op *op, struct tarn_catalog *catalog,
-                                            struct tarn_table *table)
+                                            struct tarn_table *table, struct tarn_slice database,
+                                            struct tarn_slice name)
 {
     TARN_TRY(tarn_catalog_check_owner(op, catalog));
     TARN_TRY(tarn_catalog_check_main(table, "it is dropped as a branch of its table"));
     tarn_exec_lock(&catalog->change);
-    struct tarn_status *s = drop(op, catalog, table);
+    struct tarn_status *s = check_meant(op, catalog, table, database, name);
+    if (s == TARN_OK)
+        s = drop(op, catalog, table);
     pthread_mutex_unlock(&catalog->change);
     return s;
 }

@@ -197,13 +197,17 @@ static bool has_key(const struct tarn_pair *list, size_t count, struct tarn_slic
     return false;
 }
 
-struct tarn_status *tarn_database_alter(struct tarn_op *op, struct tarn_catalog *catalog,
-                                        struct tarn_slice name, const struct tarn_pair *set,
-                                        size_t set_count, const struct tarn_slice *remove,
-                                        size_t remove_count)
+static struct tarn_status *alter(struct tarn_op *op, struct tarn_catalog *catalog,
+                                 struct tarn_slice name, const struct tarn_pair *set,
+                                 size_t set_count, const struct tarn_slice *remove,
+                                 size_t remove_count)
 {
-    struct tarn_database_info info;
-    TARN_TRY(tarn_database_get(op, catalog, name, &info));
+    struct tarn_database_info info = {.name = name};
+    bool found;
+    TARN_TRY(tarn_catalog__database_exists(op, catalog, name, &found));
+    if (!found)
+        return tarn_catalog__no_database(name);
+    TARN_TRY(read_file(op, catalog, &info));
     struct tarn_pair *options =
         tarn_arena_calloc(op->arena, info.option_count + set_count + 1, sizeof *options);
     size_t count = 0;
@@ -219,9 +223,17 @@ struct tarn_status *tarn_database_alter(struct tarn_op *op, struct tarn_catalog 
     TARN_OWN(tarn_json_drop) struct tarn_json *json = to_json(&info);
     TARN_OWN(tarn_buf_drop) struct tarn_buf text = {0};
     tarn_json_print(json, 2, &text);
+    return tarn_store_put(catalog->env->store, op, file_key(op, name), tarn_buf_slice(&text));
+}
+
+struct tarn_status *tarn_database_alter(struct tarn_op *op, struct tarn_catalog *catalog,
+                                        struct tarn_slice name, const struct tarn_pair *set,
+                                        size_t set_count, const struct tarn_slice *remove,
+                                        size_t remove_count)
+{
+    TARN_TRY(tarn_catalog__check_name("database", name));
     tarn_exec_lock(&catalog->change);
-    struct tarn_status *s =
-        tarn_store_put(catalog->env->store, op, file_key(op, name), tarn_buf_slice(&text));
+    struct tarn_status *s = alter(op, catalog, name, set, set_count, remove, remove_count);
     pthread_mutex_unlock(&catalog->change);
     tarn_catalog__changed(catalog);
     return s;
@@ -239,12 +251,56 @@ static struct tarn_status *drop_tables(struct tarn_op *op, struct tarn_catalog *
             tarn_status_free(s);
             s = tarn_catalog_drop_entry(op, catalog, name, tables[i].name);
         } else if (s == TARN_OK) {
-            s = tarn_catalog_drop_table(op, catalog, table);
+            s = tarn_catalog_drop_table(op, catalog, table, name, tables[i].name);
+        }
+        if (tarn_status_reason(s) == TARN_TABLE_NOT_FOUND) { /* another call was faster */
+            tarn_status_free(s);
+            continue;
         }
         TARN_TRY(s);
         (*dropped)++;
     }
     return TARN_OK;
+}
+
+/* Did other calls make tables in it since they were listed? */
+static struct tarn_status *check_no_tables(struct tarn_op *op, struct tarn_catalog *catalog,
+                                           struct tarn_slice name)
+{
+    struct tarn_table_info *tables;
+    struct tarn_slice *entries;
+    struct tarn_catalog_entry entry;
+    size_t count, entry_count;
+    tarn_catalog__known_tables(op, catalog, name, false, &tables, &count);
+    TARN_TRY(tarn_catalog__entry_names(op, catalog, name, &entries, &entry_count));
+    for (size_t i = 0; i < entry_count && count == 0; i++) {
+        bool alive;
+        TARN_TRY(tarn_catalog__live_entry(op, catalog, name, entries[i], &alive, &entry));
+        count += alive;
+    }
+    return count == 0
+               ? TARN_OK
+               : tarn_status_new(TARN_DATABASE_NOT_EMPTY,
+                                 "database %.*s got another table while it was to be dropped",
+                                 TARN_SLICE_ARG(name));
+}
+
+/* Holds `change`. */
+static struct tarn_status *drop(struct tarn_op *op, struct tarn_catalog *catalog,
+                                struct tarn_slice name, bool cascade)
+{
+    bool found;
+    TARN_TRY(check_no_tables(op, catalog, name));
+    TARN_TRY(cascade ? tarn_catalog__drop_objects(op, catalog, name)
+                     : tarn_catalog__check_no_objects(op, catalog, name));
+    TARN_TRY(tarn_store_remove(catalog->env->store, op, file_key(op, name)));
+    TARN_TRY(tarn_store_prune(catalog->env->store, op, tarn_catalog__database_key(op, name)));
+    TARN_TRY(tarn_catalog__database_exists(op, catalog, name, &found));
+    return !found
+               ? TARN_OK
+               : tarn_status_new(TARN_DATABASE_NOT_EMPTY,
+                                 "%.*s.db still holds files that are no table; they are left alone",
+                                 TARN_SLICE_ARG(name));
 }
 
 struct tarn_status *tarn_database_drop(struct tarn_op *op, struct tarn_catalog *catalog,
@@ -266,19 +322,8 @@ struct tarn_status *tarn_database_drop(struct tarn_op *op, struct tarn_catalog *
                                TARN_SLICE_ARG(name), count);
     TARN_TRY(drop_tables(op, catalog, name, tables, count, tables_dropped));
     tarn_exec_lock(&catalog->change);
-    struct tarn_status *s = cascade ? tarn_catalog__drop_objects(op, catalog, name)
-                                    : tarn_catalog__check_no_objects(op, catalog, name);
-    if (s == TARN_OK)
-        s = tarn_store_remove(catalog->env->store, op, file_key(op, name));
-    if (s == TARN_OK)
-        s = tarn_store_prune(catalog->env->store, op, tarn_catalog__database_key(op, name));
-    if (s == TARN_OK)
-        s = tarn_catalog__database_exists(op, catalog, name, &found);
+    struct tarn_status *s = drop(op, catalog, name, cascade);
     pthread_mutex_unlock(&catalog->change);
     tarn_catalog__changed(catalog);
-    if (s == TARN_OK && found)
-        return tarn_status_new(TARN_DATABASE_NOT_EMPTY,
-                               "%.*s.db still holds files that are no table; they are left alone",
-                               TARN_SLICE_ARG(name));
     return s;
 }

@@ -108,6 +108,7 @@ static struct tarn_status *make_external(struct tarn_op *op, struct tarn_catalog
 {
     const struct tarn_table_env *env;
     const char *path, *clean;
+    TARN_TRY(tarn_catalog__check_new(op, catalog, entry->database, entry->name));
     TARN_TRY(tarn_catalog__check_free(op, catalog, entry->database, entry->name));
     TARN_TRY(find_outside(op, catalog, entry->location, &env, &path, &clean));
     entry->location = tarn_slice_str(clean);
@@ -137,7 +138,6 @@ struct tarn_status *tarn_catalog_create_external(struct tarn_op *op, struct tarn
     struct tarn_schema schema;
     struct tarn_options options;
     struct tarn_catalog_entry entry;
-    TARN_TRY(tarn_catalog__check_new(op, catalog, database, name));
     TARN_TRY(tarn_schema_create(draft, tarn_clock_wall_ms(), op->arena, &schema));
     TARN_TRY(tarn_options_parse(&schema, op->arena, &options));
     tarn_catalog__begin_entry(database, name, &entry);

@@ -98,7 +98,7 @@ TARN_MUST struct tarn_status *tarn_catalog__settle_identity(struct tarn_op *op,
 /* Has the folder a schema? */
 TARN_MUST struct tarn_status *tarn_catalog__is_table(struct tarn_op *op, struct tarn_store *store,
                                                      const char *path, bool *out);
-/* Both names can be, and there is the database. */
+/* Both names can be, and there is the database. Holds `change`: a database is dropped under it. */
 TARN_MUST struct tarn_status *tarn_catalog__check_new(struct tarn_op *op,
                                                       struct tarn_catalog *catalog,
                                                       struct tarn_slice database,
@@ -229,6 +229,11 @@ TARN_MUST struct tarn_status *tarn_catalog__list_databases(struct tarn_op *op,
                                                            struct tarn_catalog *catalog,
                                                            const struct tarn_slice **out,
                                                            size_t *count);
+
+/* Tables of a database that are known by now, those of other kinds too if wanted (lists.c); by name. */
+void tarn_catalog__known_tables(struct tarn_op *op, struct tarn_catalog *catalog,
+                                struct tarn_slice database, bool of_all_kinds,
+                                struct tarn_table_info **out, size_t *count);
 
 /* Tables known by now (catalog.c). */
 struct tarn_table *tarn_catalog__known(struct tarn_catalog *catalog, struct tarn_slice database,

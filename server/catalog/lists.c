@@ -176,9 +176,9 @@ static bool last_one(struct tarn_op *op, struct tarn_slice database, struct tarn
 }
 
 /* Branches are known beside the tables, and aren't listed. Tables of other kinds only where they are asked for. */
-static void known_tables(struct tarn_op *op, struct tarn_catalog *catalog,
-                         struct tarn_slice database, bool of_all_kinds,
-                         struct tarn_table_info **out, size_t *count)
+void tarn_catalog__known_tables(struct tarn_op *op, struct tarn_catalog *catalog,
+                                struct tarn_slice database, bool of_all_kinds,
+                                struct tarn_table_info **out, size_t *count)
 {
     size_t cursor = 0;
     struct tarn_slice key;
@@ -228,7 +228,7 @@ struct tarn_status *tarn_catalog_tables_or_last(struct tarn_op *op, struct tarn_
         op->stale_ms > 0 ? TARN_OK : tarn_catalog_tables(op, catalog, database, out, count);
     if (!is_away(op, &s))
         return s;
-    known_tables(op, catalog, database, true, out, count);
+    tarn_catalog__known_tables(op, catalog, database, true, out, count);
     pthread_mutex_lock(&catalog->lock);
     say_age(op, catalog);
     pthread_mutex_unlock(&catalog->lock);
@@ -263,7 +263,7 @@ struct tarn_status *tarn_catalog__forget_vanished(struct tarn_op *op, struct tar
 {
     struct tarn_table_info *known;
     size_t known_count, at = 0;
-    known_tables(op, catalog, database, false, &known, &known_count);
+    tarn_catalog__known_tables(op, catalog, database, false, &known, &known_count);
     for (size_t i = 0; i < known_count; i++) { /* both are in order */
         TARN_OWN(tarn_table_drop_ref) struct tarn_table *table = NULL;
         while (at < count && tarn_slice_compare(list[at].name, known[i].name) < 0)

@@ -5,6 +5,7 @@
 static struct tarn_status *make_entry(struct tarn_op *op, struct tarn_catalog *catalog,
                                       struct tarn_catalog_entry *entry)
 {
+    TARN_TRY(tarn_catalog__check_new(op, catalog, entry->database, entry->name));
     TARN_TRY(tarn_catalog__check_free(op, catalog, entry->database, entry->name));
     return tarn_catalog__put_entry(op, catalog, entry);
 }
@@ -17,7 +18,6 @@ struct tarn_status *tarn_catalog_create_entry(struct tarn_op *op, struct tarn_ca
 {
     struct tarn_catalog__outside *outside;
     const char *clean;
-    TARN_TRY(tarn_catalog__check_new(op, catalog, database, name));
     tarn_catalog__begin_entry(database, name, out);
     out->has_schema = true;
     TARN_TRY(tarn_schema_create(draft, out->created_ms, op->arena, &out->schema));
@@ -129,11 +129,11 @@ struct tarn_status *tarn_catalog_rename_entry(struct tarn_op *op, struct tarn_ca
                                               struct tarn_catalog_entry *out)
 {
     TARN_TRY(tarn_catalog_entry(op, catalog, database, name, tarn_slice_str(NULL), out));
-    TARN_TRY(tarn_catalog__check_new(op, catalog, to_database, to_name));
     TARN_TRY(tarn_catalog_check_owner(op, catalog));
     tarn_exec_lock(&catalog->change);
-    struct tarn_status *s =
-        tarn_catalog__move_entry(op, catalog, database, name, to_database, to_name, out);
+    struct tarn_status *s = tarn_catalog__check_new(op, catalog, to_database, to_name);
+    if (s == TARN_OK)
+        s = tarn_catalog__move_entry(op, catalog, database, name, to_database, to_name, out);
     pthread_mutex_unlock(&catalog->change);
     return s;
 }

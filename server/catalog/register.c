@@ -8,6 +8,7 @@ static struct tarn_status *register_table(struct tarn_op *op, struct tarn_catalo
 {
     TARN_OWN(tarn_table_drop_ref)
     struct tarn_table *known = tarn_catalog__known(catalog, database, name);
+    TARN_TRY(tarn_catalog__check_new(op, catalog, database, name));
     TARN_TRY(tarn_catalog__check_no_entry(op, catalog, database, name));
     TARN_TRY(tarn_catalog__check_no_view(op, catalog, database, name));
     TARN_TRY(tarn_catalog__find_again(op, catalog, database, name, out));
@@ -26,7 +27,6 @@ struct tarn_status *tarn_catalog_register_table(struct tarn_op *op, struct tarn_
                                                 struct tarn_slice path, struct tarn_table **out)
 {
     struct tarn_slice there, there_name;
-    bool found;
     TARN_TRY(tarn_catalog__check_name("database", database));
     TARN_TRY(tarn_catalog__check_name("table", name));
     TARN_TRY(tarn_catalog_locate(op, catalog, path, &there, &there_name));
@@ -36,9 +36,6 @@ struct tarn_status *tarn_catalog_register_table(struct tarn_op *op, struct tarn_
                                "its name, this one in %s; move the folder there",
                                TARN_SLICE_ARG(database), TARN_SLICE_ARG(name), TARN_SLICE_ARG(path),
                                tarn_catalog__table_key(op, database, name));
-    TARN_TRY(tarn_catalog__database_exists(op, catalog, database, &found));
-    if (!found)
-        return tarn_catalog__no_database(database);
     *out = NULL;
     tarn_exec_lock(&catalog->change);
     struct tarn_status *s = register_table(op, catalog, database, name, path, out);

@@ -26,7 +26,8 @@ struct tarn_status *tarn_service__facts(struct tarn_op *op, struct tarn_service 
         .uri = folder_uri(op, table),
         .is_external = tarn_catalog_is_external(service->catalog, table),
         .snapshot_id = view->has_snapshot ? view->snapshot.id : 0,
-        .record_count = view->has_snapshot ? view->snapshot.total_record_count : 0,
+        .record_count =
+            view->has_snapshot ? TARN_MAX(view->snapshot.total_record_count, (int64_t)0) : 0,
         .refuse_write = view->options.refuse_write,
         .is_compacted = tarn_table_is_compacted(table),
     };
@@ -505,7 +506,8 @@ struct tarn_status *tarn_service_rename_table(struct tarn_op *op, struct tarn_se
         tarn_service__entry_facts(op, service, entry, out);
         return TARN_OK;
     }
-    TARN_TRY(tarn_catalog_rename_table(op, service->catalog, table, to_database, to_table));
+    TARN_TRY(tarn_catalog_rename_table(op, service->catalog, table, ref.database, ref.table,
+                                       to_database, to_table));
     return tarn_service__facts(op, service, table, true, out);
 }
 
@@ -526,6 +528,6 @@ struct tarn_status *tarn_service_drop_table(struct tarn_op *op, struct tarn_serv
     }
     TARN_TRY(s);
     return entry == NULL
-               ? tarn_catalog_drop_table(op, service->catalog, table)
+               ? tarn_catalog_drop_table(op, service->catalog, table, ref.database, ref.table)
                : tarn_catalog_drop_entry(op, service->catalog, entry->database, entry->name);
 }

@@ -78,7 +78,8 @@ TARN_TEST(adopt, whose_compaction_it_is_lasts)
     expect_true(is_compacted(&h, "ours"));
     /* renamed, here and by others, it is still so; given back, it isn't */
     find(&h, "t", &table);
-    expect_ok(tarn_catalog_rename_table(t->op, h.catalog, table, S("theirs"), S("u")));
+    expect_ok(tarn_catalog_rename_table(t->op, h.catalog, table, S("theirs"), S("t"), S("theirs"),
+                                        S("u")));
     expect_true(strstr(identity(&h, "u"), "\"tarn\"") != NULL);
     expect_ok(tarn_catalog_set_compaction(t->op, h.catalog, table, false));
     expect_true(strstr(identity(&h, "u"), "\"writers\"") != NULL);

@@ -4,7 +4,10 @@
  */
 #include "fixture.h"
 
+#include "catalog/partition_notes.h"
+
 #include <pthread.h>
+#include <stdio.h>
 #include <unistd.h>
 
 TARN_TEST(catalog, keeps_every_uuid_when_the_state_is_lost)
@@ -79,7 +82,7 @@ TARN_TEST(catalog, fences_a_table_that_was_dropped_and_made_again) /* K53 */
     expect_ok(make_table(&h, "db", "t", &first));
     const char *old = tarn_arena_str(t->arena, S(tarn_table_uuid(first)));
     expect_status(make_table(&h, "db", "t", &second), TARN_TABLE_EXISTS, "db.t");
-    expect_ok(tarn_catalog_drop_table(t->op, h.catalog, first));
+    expect_ok(tarn_catalog_drop_table(t->op, h.catalog, first, S("db"), S("t")));
     expect_status(find_table(&h, "db", "t", NULL, &found), TARN_TABLE_NOT_FOUND, "db.t");
     struct tarn_object *left;
     size_t count;
@@ -91,6 +94,129 @@ TARN_TEST(catalog, fences_a_table_that_was_dropped_and_made_again) /* K53 */
     struct tarn_commit_result result;
     expect_status(tarn_table_commit(t->op, first, &commit, &result), TARN_TABLE_NOT_FOUND,
                   "no longer there");
+}
+
+/* Each call found the table before the other one was done, as calls do that wait for each other: one of them is told so. */
+TARN_TEST(catalog, changes_no_other_table_than_the_one_that_was_found)
+{
+    TARN_OWN(house_fini) struct house h;
+    house_init(&h, t);
+    make_database(&h, "db");
+    TARN_OWN(tarn_table_drop_ref) struct tarn_table *first = NULL;
+    TARN_OWN(tarn_table_drop_ref) struct tarn_table *second = NULL;
+    TARN_OWN(tarn_table_drop_ref) struct tarn_table *found = NULL;
+    expect_ok(make_table(&h, "db", "t", &first));
+    expect_ok(tarn_catalog_drop_table(t->op, h.catalog, first, S("db"), S("t")));
+    expect_ok(make_table(&h, "db", "t", &second));
+    const char *names[] = {"t", ""};
+    for (size_t i = 0; i < TARN_COUNT_OF(names); i++) {
+        struct tarn_slice database = S(i == 0 ? "db" : ""), name = S(names[i]);
+        expect_status(tarn_catalog_drop_table(t->op, h.catalog, first, database, name),
+                      TARN_TABLE_NOT_FOUND, "by another call");
+        expect_status(
+            tarn_catalog_rename_table(t->op, h.catalog, first, database, name, S("db"), S("u")),
+            TARN_TABLE_NOT_FOUND, "by another call");
+    }
+    expect_ok(find_table(&h, "db", "t", tarn_table_uuid(second), &found));
+    expect_true(found == second);
+    /* renamed: who dropped or renamed it under its old name came too late */
+    expect_ok(
+        tarn_catalog_rename_table(t->op, h.catalog, second, S("db"), S("t"), S("db"), S("u")));
+    expect_status(tarn_catalog_drop_table(t->op, h.catalog, second, S("db"), S("t")),
+                  TARN_TABLE_NOT_FOUND, "db.t");
+    expect_status(
+        tarn_catalog_rename_table(t->op, h.catalog, second, S("db"), S("t"), S("db"), S("v")),
+        TARN_TABLE_NOT_FOUND, "db.t");
+    tarn_table_drop_ref(&found);
+    expect_ok(find_table(&h, "db", "u", tarn_table_uuid(second), &found));
+    expect_ok(tarn_catalog_drop_table(t->op, h.catalog, second, S("db"), S("u$branch_main")));
+}
+
+#define RACERS 4
+struct race {
+    struct house *h;
+    int number;
+    pthread_t thread;
+    int landed;
+};
+
+static void *alter_database(void *arg)
+{
+    struct race *race = arg;
+    struct tarn_op op;
+    tarn_op_init(&op);
+    for (int i = 0; i < 20; i++) {
+        char key[32];
+        snprintf(key, sizeof key, "k-%d-%d", race->number, i);
+        struct tarn_pair set = {S(key), S("v")};
+        struct tarn_status *s =
+            tarn_database_alter(&op, race->h->catalog, S("db"), &set, 1, NULL, 0);
+        race->landed += s == TARN_OK;
+        tarn_status_free(s);
+    }
+    tarn_op_fini(&op);
+    return NULL;
+}
+
+TARN_TEST(catalog, loses_no_option_of_a_database_that_is_altered_by_many)
+{
+    TARN_OWN(house_fini) struct house h;
+    struct tarn_database_info info;
+    struct race races[RACERS];
+    int landed = 0;
+    house_init(&h, t);
+    make_database(&h, "db");
+    for (int i = 0; i < RACERS; i++) {
+        races[i] = (struct race){.h = &h, .number = i};
+        expect_int(pthread_create(&races[i].thread, NULL, alter_database, &races[i]), 0);
+    }
+    for (int i = 0; i < RACERS; i++) {
+        pthread_join(races[i].thread, NULL);
+        landed += races[i].landed;
+    }
+    expect_int(landed, RACERS * 20);
+    expect_ok(tarn_database_get(t->op, h.catalog, S("db"), &info));
+    expect_int((int64_t)info.option_count, landed);
+}
+
+/* Creates and drops the database all the time; the other makes tables in it. What both were told must fit. */
+static void *drop_database(void *arg)
+{
+    struct race *race = arg;
+    struct tarn_op op;
+    tarn_op_init(&op);
+    for (int i = 0; i < 60; i++) {
+        struct tarn_database_info info = {.name = S("db")};
+        int64_t dropped;
+        struct tarn_status *s = tarn_database_drop(&op, race->h->catalog, S("db"), false, &dropped);
+        race->landed += s == TARN_OK;
+        if (s == TARN_OK)
+            s = tarn_database_create(&op, race->h->catalog, &info, false);
+        tarn_status_free(s);
+    }
+    tarn_op_fini(&op);
+    return NULL;
+}
+
+/* In a folder by uuid, so that the database's own folder doesn't show it. */
+TARN_TEST(catalog, drops_no_database_below_a_table_that_is_made)
+{
+    TARN_OWN(house_fini) struct house h;
+    struct race race = {.h = &h};
+    house_init(&h, t);
+    make_database(&h, "db");
+    expect_int(pthread_create(&race.thread, NULL, drop_database, &race), 0);
+    for (int i = 0; i < 60; i++) {
+        TARN_OWN(tarn_table_drop_ref) struct tarn_table *table = NULL;
+        TARN_OWN(tarn_table_drop_ref) struct tarn_table *found = NULL;
+        struct tarn_status *s = make_table(&h, "db", "50%", &table);
+        if (s == TARN_OK) { /* then it is there until it is dropped */
+            expect_ok(find_table(&h, "db", "50%", tarn_table_uuid(table), &found));
+            expect_ok(tarn_catalog_drop_table(t->op, h.catalog, table, S("db"), S("50%")));
+        }
+        tarn_status_free(s);
+    }
+    pthread_join(race.thread, NULL);
 }
 
 TARN_TEST(catalog, starts_beside_a_database_it_cannot_look_into)
@@ -127,12 +253,15 @@ TARN_TEST(catalog, renames_with_the_same_uuid)
     TARN_OWN(tarn_table_drop_ref) struct tarn_table *found = NULL;
     expect_ok(make_table(&h, "db", "t", &table));
     expect_ok(make_table(&h, "other", "taken", &taken));
-    expect_status(tarn_catalog_rename_table(t->op, h.catalog, table, S("other"), S("taken")),
-                  TARN_TABLE_EXISTS, "");
-    expect_status(tarn_catalog_rename_table(t->op, h.catalog, table, S("nowhere"), S("t")),
-                  TARN_DATABASE_NOT_FOUND, "");
+    expect_status(
+        tarn_catalog_rename_table(t->op, h.catalog, table, S(""), S(""), S("other"), S("taken")),
+        TARN_TABLE_EXISTS, "");
+    expect_status(
+        tarn_catalog_rename_table(t->op, h.catalog, table, S(""), S(""), S("nowhere"), S("t")),
+        TARN_DATABASE_NOT_FOUND, "");
     const char *uuid = uuid_of_table(&h, "db", "t");
-    expect_ok(tarn_catalog_rename_table(t->op, h.catalog, table, S("other"), S("moved")));
+    expect_ok(
+        tarn_catalog_rename_table(t->op, h.catalog, table, S(""), S(""), S("other"), S("moved")));
     expect_str(uuid_of_table(&h, "other", "moved"), uuid);
     expect_status(find_table(&h, "db", "t", NULL, &found), TARN_TABLE_NOT_FOUND, "");
     expect_str(tarn_table_name(table), "other.moved");
@@ -266,8 +395,8 @@ TARN_TEST(owner, one_that_was_replaced_learns_it_before_it_deletes)
     expect_ok(tarn_store_put(
         h.store, t->op, ".tarn/owner",
         S("{\"epoch\": 9, \"holder\": \"x\", \"dataDir\": \"/data/two\", \"host\": \"h\", \"pid\": 1}")));
-    expect_status(tarn_catalog_drop_table(t->op, h.catalog, table), TARN_WAREHOUSE_HELD,
-                  "/data/two");
+    expect_status(tarn_catalog_drop_table(t->op, h.catalog, table, S(""), S("")),
+                  TARN_WAREHOUSE_HELD, "/data/two");
     TARN_OWN(tarn_table_drop_ref) struct tarn_table *still = NULL;
     expect_ok(find_table(&h, "db", "t", NULL, &still));
 }
@@ -331,8 +460,8 @@ TARN_TEST(catalog, a_rename_is_one_step_for_readers)
     pthread_create(&threads[1], NULL, name_on, &by_name);
     int failures = 0;
     for (int i = 0; i < 40; i++) {
-        struct tarn_status *s =
-            tarn_catalog_rename_table(t->op, h.catalog, table, S("db"), S(i % 2 == 0 ? "u" : "t"));
+        struct tarn_status *s = tarn_catalog_rename_table(t->op, h.catalog, table, S(""), S(""),
+                                                          S("db"), S(i % 2 == 0 ? "u" : "t"));
         failures += s != TARN_OK;
         tarn_status_free(s);
     }
@@ -436,8 +565,9 @@ TARN_TEST(branches, are_tables_beside_their_table)
     size_t count;
     expect_ok(tarn_catalog_tables(t->op, h.catalog, S("shop"), &tables, &count));
     expect_int((int64_t)count, 1);
-    expect_status(tarn_catalog_drop_table(t->op, h.catalog, a), TARN_INVALID_ARGUMENT, "a branch");
-    expect_status(tarn_catalog_rename_table(t->op, h.catalog, a, S("shop"), S("x")),
+    expect_status(tarn_catalog_drop_table(t->op, h.catalog, a, S(""), S("")), TARN_INVALID_ARGUMENT,
+                  "a branch");
+    expect_status(tarn_catalog_rename_table(t->op, h.catalog, a, S(""), S(""), S("shop"), S("x")),
                   TARN_INVALID_ARGUMENT, "a branch");
     expect_status(tarn_catalog_create_branch(t->op, h.catalog, a, S("b"), S("")),
                   TARN_INVALID_ARGUMENT, "none of its own");
@@ -469,7 +599,7 @@ TARN_TEST(branches, end_with_what_they_are_of)
     tarn_table_drop_ref(&a);
     expect_ok(find_branch(&h, "t$branch_b", &a));
     /* its table is moved */
-    expect_ok(tarn_catalog_rename_table(t->op, h.catalog, main, S("shop"), S("u")));
+    expect_ok(tarn_catalog_rename_table(t->op, h.catalog, main, S(""), S(""), S("shop"), S("u")));
     expect_status(tarn_table_look(t->op, a, &view), TARN_TABLE_NOT_FOUND, "no longer there");
     tarn_table_drop_ref(&a);
     expect_ok(find_branch(&h, "u$branch_b", &a));
@@ -482,9 +612,58 @@ TARN_TEST(branches, end_with_what_they_are_of)
     expect_ok(tarn_catalog_create_branch(t->op, h.catalog, main, S("c"), S("")));
     tarn_table_drop_ref(&a);
     expect_ok(find_branch(&h, "u$branch_c", &a));
-    expect_ok(tarn_catalog_drop_table(t->op, h.catalog, main));
+    expect_ok(tarn_catalog_drop_table(t->op, h.catalog, main, S("shop"), S("u")));
     expect_status(tarn_table_look(t->op, a, &view), TARN_TABLE_NOT_FOUND, "no longer there");
     tarn_table_drop_ref(&main);
     expect_ok(make_table(&h, "shop", "u", &main));
     expect_status(find_branch(&h, "u$branch_c", &again), TARN_BRANCH_NOT_FOUND, "c");
+}
+
+static struct tarn_status *add_note(void *arg TARN_UNUSED, struct tarn_op *op,
+                                    struct tarn_partition_note **notes, size_t *count)
+{
+    *notes = tarn_arena_calloc(op->arena, 1, sizeof **notes);
+    (*notes)->path = S("dt=1/");
+    (*notes)->created_ms = 1;
+    *count = 1;
+    return TARN_OK;
+}
+
+static void note_partition(struct house *h, struct tarn_table *table)
+{
+    expect_ok(tarn_catalog_change_partition_notes(h->t->op, h->catalog, table, add_note, NULL));
+}
+
+/* What is refused leaves everything as it was, the notes of partitions and who has the branch open. */
+TARN_TEST(branches, refused_ones_end_nothing)
+{
+    TARN_OWN(house_fini) struct house h;
+    TARN_OWN(tarn_table_drop_ref) struct tarn_table *main = NULL;
+    TARN_OWN(tarn_table_drop_ref) struct tarn_table *a = NULL;
+    TARN_OWN(tarn_table_view_drop) const struct tarn_table_view *view = NULL;
+    struct tarn_partition_note *notes;
+    size_t count;
+    house_init(&h, t);
+    make_database(&h, "shop");
+    expect_ok(make_table(&h, "shop", "t", &main));
+    expect_ok(tarn_catalog_create_branch(t->op, h.catalog, main, S("a"), S("")));
+    expect_ok(tarn_catalog_create_branch(t->op, h.catalog, main, S("b"), S("")));
+    expect_ok(find_branch(&h, "t$branch_a", &a));
+    note_partition(&h, main);
+    note_partition(&h, a);
+    const char *const bad[] = {"", " ", "main", "12", "x/y", "../main", "a$b"};
+    for (size_t i = 0; i < TARN_COUNT_OF(bad); i++)
+        expect_status(tarn_catalog_create_branch(t->op, h.catalog, main, S(bad[i]), S("")),
+                      TARN_NAME_INVALID, "the branch's name");
+    expect_status(tarn_catalog_create_branch(t->op, h.catalog, main, S("a"), S("")),
+                  TARN_BRANCH_EXISTS, "a");
+    expect_status(tarn_catalog_rename_branch(t->op, h.catalog, main, S("a"), S("b")),
+                  TARN_BRANCH_EXISTS, "b");
+    expect_status(tarn_catalog_rename_branch(t->op, h.catalog, main, S("c"), S("d")),
+                  TARN_BRANCH_NOT_FOUND, "c");
+    expect_ok(tarn_table_look(t->op, a, &view));
+    expect_ok(tarn_catalog_partition_notes(t->op, h.catalog, main, &notes, &count));
+    expect_int((int64_t)count, 1);
+    expect_ok(tarn_catalog_partition_notes(t->op, h.catalog, a, &notes, &count));
+    expect_int((int64_t)count, 1);
 }

@@ -44,14 +44,14 @@ static struct tarn_status *rename_table(struct house *h, const char *name, const
 {
     TARN_OWN(tarn_table_drop_ref) struct tarn_table *table = NULL;
     expect_ok(find_table(h, "db", name, NULL, &table));
-    return tarn_catalog_rename_table(h->t->op, h->catalog, table, S("db"), S(to));
+    return tarn_catalog_rename_table(h->t->op, h->catalog, table, S("db"), S(name), S("db"), S(to));
 }
 
 static struct tarn_status *drop_table(struct house *h, const char *name)
 {
     TARN_OWN(tarn_table_drop_ref) struct tarn_table *table = NULL;
     expect_ok(find_table(h, "db", name, NULL, &table));
-    return tarn_catalog_drop_table(h->t->op, h->catalog, table);
+    return tarn_catalog_drop_table(h->t->op, h->catalog, table, S("db"), S(name));
 }
 
 static const char *names(struct house *h)

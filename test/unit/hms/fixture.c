@@ -79,7 +79,7 @@ void drop_table(struct house *h, const char *database, const char *name)
 {
     TARN_OWN(tarn_table_drop_ref) struct tarn_table *table = NULL;
     expect_ok(tarn_catalog_table(h->t->op, h->catalog, S(database), S(name), S(NULL), &table));
-    expect_ok(tarn_catalog_drop_table(h->t->op, h->catalog, table));
+    expect_ok(tarn_catalog_drop_table(h->t->op, h->catalog, table, S(database), S(name)));
 }
 
 struct tarn_hms_info info_of(struct house *h)

@@ -499,7 +499,7 @@ TARN_TEST(queue, a_table_that_was_dropped_is_not_tried_again)
     house_init(&h, t, 60000, false);
     load(&h, 2);
     order_full(&h);
-    expect_ok(tarn_catalog_drop_table(t->op, h.catalog, h.table));
+    expect_ok(tarn_catalog_drop_table(t->op, h.catalog, h.table, S(""), S("")));
     expect_int(take(&h, h.worker, 0).id, 0);
     expect_str(job_state(&h, 1), "failed");
 }
