@@ -77,16 +77,21 @@ static struct tarn_status *split_query(struct tarn_slice query, struct tarn_aren
 }
 
 /* "http://host/path" is what clients of proxies send, and must be understood. */
-static struct tarn_slice without_authority(struct tarn_slice target)
+static struct tarn_slice without_authority(struct tarn_slice target, struct tarn_arena *arena)
 {
     static const char *const schemes[] = {"http://", "https://"};
     for (size_t i = 0; i < TARN_COUNT_OF(schemes); i++) {
         size_t size = strlen(schemes[i]);
         if (target.size <= size || strncasecmp((const char *)target.data, schemes[i], size) != 0)
             continue;
-        const uint8_t *slash = memchr(target.data + size, '/', target.size - size);
-        return slash == NULL ? tarn_slice_str("/")
-                             : tarn_slice_of(slash, target.size - (size_t)(slash - target.data));
+        while (size < target.size && strchr("/?", target.data[size]) == NULL)
+            size++;
+        if (size == target.size)
+            return tarn_slice_str("/");
+        if (target.data[size] == '/')
+            return tarn_slice_of(target.data + size, target.size - size);
+        return tarn_slice_str(tarn_arena_printf(arena, "/%.*s", (int)(target.size - size),
+                                                (const char *)target.data + size));
     }
     return target;
 }
@@ -97,7 +102,7 @@ struct tarn_status *tarn_http__target_parse(struct tarn_slice target, struct tar
     for (size_t i = 0; i < target.size; i++)
         if (target.data[i] <= ' ' || target.data[i] >= 0x7f || target.data[i] == '#')
             return malformed("a character that must be escaped");
-    struct tarn_slice query = without_authority(target);
+    struct tarn_slice query = without_authority(target, arena);
     if (query.size == 0 || query.data[0] != '/')
         return malformed("want a path");
     out->path = cut(&query, '?');

@@ -54,6 +54,7 @@ TARN_TEST(http, decodes_each_part_once)
                 "q=[warehouse=my+wh%2Fa,x=1 2,flag=,e=,]");
     http_expect(http_get(t, &f, "/t/a/of/b"), 200, "4 segments of /t/a/of/b");
     http_expect(http_get(t, &f, "http://elsewhere:80/t/a/of/b?c=d"), 200, "of /t/a/of/b");
+    http_expect(http_get(t, &f, "http://elsewhere:80?c=/t/a/of/b"), 404, "nothing at /\n");
     http_expect(http_get(t, &f, "/t/a/of/b%0d%0aX-Evil:1"), 200, "\r\nx-b: b??X-Evil:1\r\n");
     http_expect(http_get(t, &f, "/t/fixed/of/b"), 200, "fixed");
     http_expect(http_get(t, &f, "/t//of/b"), 404, "");
