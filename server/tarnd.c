@@ -784,6 +784,7 @@ static void give_memory_back(void)
 int main(int argc, char **argv)
 {
     struct daemon d = {0};
+    tarn_hold_standard_files();
     give_memory_back();
     int code = parse_arguments(argc, argv, &d.arguments);
     if (code < 0) {

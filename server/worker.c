@@ -332,6 +332,7 @@ int main(int argc, char **argv)
 {
     struct worker worker = {0};
 
+    tarn_hold_standard_files();
     tarn_die_with_parent();
     struct tarn_status *s = tarn_limit_memory();
     int code = parse_arguments(argc, argv, &worker.arguments);

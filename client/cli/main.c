@@ -29,6 +29,7 @@ static void catch_signals(void)
 
 int main(int argc, char **argv)
 {
+    tarn_hold_standard_files();
     /* Widths of characters come from the locale; names are UTF-8 whatever it is. */
     if (setlocale(LC_CTYPE, "") == NULL || strcmp(nl_langinfo(CODESET), "UTF-8") != 0)
         setlocale(LC_CTYPE, "C.UTF-8");

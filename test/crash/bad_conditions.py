@@ -341,6 +341,20 @@ def port_in_use():
     d.stop()
 
 
+def no_standard_files():
+    """What is opened first must not become standard output: results and log lines would go into it."""
+    d = lab.daemon("bare", **{"worker.count": 0})
+    d.start(workers=False, prefix=("sh", "-c", 'exec "$@" <&- >&-', "sh"))
+    for fd in "01":
+        equal(os.readlink(f"/proc/{d.process.pid}/fd/{fd}"), "/dev/null", f"descriptor {fd} of tarnd")
+    d.stop()
+    client = [os.path.join(os.path.dirname(tarn.command()[0]), "tarn"), "--server", tarn.address]
+    for how, words in ((">&-", ["scan", "b.pk"]), ("<&-", ["load", "b.pk", "-", "--format", "jsonl"])):
+        got = subprocess.run(["sh", "-c", f'exec "$@" {how}', "sh", *client, *words], capture_output=True, timeout=60)
+        equal(got.returncode, 1, f"status of {words[0]}")
+        one_line(got.stderr.decode().strip(), "Bad file descriptor")
+
+
 def bad_configuration():
     d = lab.daemon("conf")
     refused_start(d, "compaction.auto", **{"compaction.atuo": "true"})
@@ -489,6 +503,7 @@ def main():
     lab.run("missing rights", warehouse_without_rights)
     lab.run("a second daemon", second_daemon)
     lab.run("port in use", port_in_use)
+    lab.run("no standard files", no_standard_files)
     lab.run("bad configuration", bad_configuration)
     lab.run("no daemon", nobody_there)
     lab.run("bad CSV", bad_text, "csv", CSV)
