@@ -164,8 +164,6 @@ static struct tarn_status *check(const struct tarn_snapshot *s)
         {"baseManifestListSize", s->base_list_size},
         {"deltaManifestListSize", s->delta_list_size},
         {"changelogManifestListSize", s->changelog_list_size},
-        {"totalRecordCount", s->total_record_count},
-        {"changelogRecordCount", s->changelog_record_count},
         {"nextRowId", s->next_row_id},
     };
     for (size_t i = 0; i < TARN_COUNT_OF(sizes); i++)
@@ -198,6 +196,8 @@ struct tarn_status *tarn_snapshot_decode(struct tarn_slice json, struct tarn_are
             return malformed(m->name, "is missing");
     }
     TARN_TRY(check(&s));
+    if (s.total_record_count < 0) /* Paimon adds up what others said, and writes what comes out */
+        s.total_record_count = TARN_SNAPSHOT_NONE;
     *out = s;
     return TARN_OK;
 }

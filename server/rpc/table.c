@@ -15,8 +15,9 @@ Tarn__V1__Snapshot *tarn_rpc__put_snapshot(struct tarn_op *op, const struct tarn
     out->commit_identifier = s->commit_identifier;
     out->kind = (Tarn__V1__CommitKind)s->kind;
     out->time_ms = s->time_ms;
-    out->total_record_count = s->total_record_count;
-    out->delta_record_count = s->delta_record_count;
+    out->total_record_count = TARN_MAX(s->total_record_count, (int64_t)0);
+    out->delta_record_count =
+        s->delta_record_count == TARN_SNAPSHOT_NONE ? 0 : s->delta_record_count;
     out->base_manifest_list = tarn_rpc__text(op, s->base_list);
     out->delta_manifest_list = tarn_rpc__text(op, s->delta_list);
     out->changelog_manifest_list = tarn_rpc__text(op, s->changelog_list);

@@ -100,6 +100,9 @@ static struct tarn_status *check_numbers(const struct tarn_manifest_entry *e)
     const struct tarn_data_file *f = &e->file;
     if (f->size < 0 || f->row_count < 0 || f->level < 0 || f->min_sequence > f->max_sequence)
         return entry_error(e, "a number is out of range", NULL);
+    if (f->delete_row_count != TARN_FILE_NONE &&
+        (f->delete_row_count < 0 || f->delete_row_count > f->row_count))
+        return entry_error(e, "its number of deleted rows is out of range", NULL);
     if (e->bucket < -2 || e->total_buckets < -2)
         return entry_error(e, "its bucket is out of range", NULL);
     if (f->external_path.data != NULL)

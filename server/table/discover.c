@@ -349,7 +349,11 @@ struct tarn_status *tarn_table__read_schema(struct tarn_op *op, struct tarn_tabl
     if (!*found)
         return TARN_OK;
     s = tarn_schema_decode(tarn_arena_copy(arena, tarn_buf_slice(&bytes)), arena, out);
-    return s == TARN_OK ? s : tarn_status_wrap(s, "%s", key);
+    if (s != TARN_OK)
+        return tarn_status_wrap(s, "%s", key);
+    return out->id == id ? TARN_OK
+                         : tarn_status_new(TARN_SCHEMA_MALFORMED, "%s says it is schema %" PRId64,
+                                           key, out->id);
 }
 
 struct tarn_status *tarn_table__latest_schema_id(struct tarn_op *op, struct tarn_table *table,

@@ -131,8 +131,8 @@ static struct tarn_status *find_itself(struct tarn_table *table, const struct ta
     if (!found)
         return TARN_OK;
     TARN_TRY(tarn_snapshot_decode(tarn_buf_slice(&json), arena, &there));
-    bool same = f->snapshot.uuid.data != NULL ? tarn_slice_equal(there.uuid, f->snapshot.uuid)
-                                              : tarn_slice_equal(tarn_buf_slice(&json), f->json);
+    bool same = f->snapshot.uuid.size > 0 ? tarn_slice_equal(there.uuid, f->snapshot.uuid)
+                                          : tarn_slice_equal(tarn_buf_slice(&json), f->json);
     *snapshot_id = same ? f->snapshot.id : 0;
     return TARN_OK;
 }

@@ -94,6 +94,9 @@ TARN_MUST struct tarn_status *tarn_table__totals_apply(struct tarn_table *table,
                                                        struct tarn_state_batch *batch,
                                                        const struct tarn_map *partitions,
                                                        int64_t snapshot_id);
+/* Rows of all live files, those that no reader sees any more included. In the mailbox, with a whole index. */
+TARN_MUST struct tarn_status *tarn_table__live_rows(struct tarn_op *op, struct tarn_table *table,
+                                                    int64_t *out);
 void tarn_table__totals_forget(struct tarn_table *table); /* the state doesn't have them any more */
 
 /* --- what a snapshot is made of (stands.c) --- */

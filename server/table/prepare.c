@@ -1,4 +1,5 @@
 #include "table/commit_internal.h"
+#include "table/index.h"
 
 /*
  * From a group to a snapshot: check, which is exact, and prepare, which writes manifests. While another snapshot is being
@@ -243,13 +244,40 @@ void tarn_table__check_group(struct tarn_group *group, bool *changed)
 
 /* --- prepare: step 5 --- */
 
-static int64_t record_count(const struct tarn_manifest_entry *entries, size_t count)
+static struct tarn_status *too_many_rows(const struct tarn_group *group)
 {
-    int64_t sum = 0;
-    for (size_t i = 0; i < count; i++)
-        sum += entries[i].kind == TARN_ENTRY_ADD ? entries[i].file.row_count
-                                                 : -entries[i].file.row_count;
-    return sum;
+    return tarn_status_new(TARN_INVALID_ARGUMENT,
+                           "table %s would have more rows than can be counted",
+                           tarn_table_name(group->table));
+}
+
+static struct tarn_status *record_count(const struct tarn_group *group,
+                                        const struct tarn_manifest_entry *entries, size_t count,
+                                        int64_t *sum)
+{
+    *sum = 0;
+    for (size_t i = 0; i < count; i++) {
+        int64_t rows = entries[i].file.row_count;
+        if (__builtin_add_overflow(*sum, entries[i].kind == TARN_ENTRY_ADD ? rows : -rows, sum))
+            return too_many_rows(group);
+    }
+    return TARN_OK;
+}
+
+/* Rows behind the snapshot. What others wrote as theirs may be missing or wrong: where ours couldn't be told from it, the index has the
+ * number; on a guess it hasn't yet, and this fails. */
+static struct tarn_status *total_of(struct tarn_group *group, const struct tarn_head *ground,
+                                    int64_t delta, int64_t *out)
+{
+    struct tarn_table *table = group->table;
+    int64_t total = ground->id == 0 ? 0 : ground->snapshot.total_record_count;
+    if (total != TARN_SNAPSHOT_NONE && !__builtin_add_overflow(total, delta, out) && *out >= 0)
+        return TARN_OK;
+    if (ground != table->head)
+        return tarn_status_new(TARN_BUSY, "the rows of table %s are not known yet",
+                               tarn_table_name(table));
+    TARN_TRY(tarn_table__live_rows(&group->op, table, &total));
+    return !__builtin_add_overflow(total, delta, out) && *out >= 0 ? TARN_OK : too_many_rows(group);
 }
 
 /* The members' entries, one behind the other; a copy, since they get their stamps. An overwrite has no changelog:
@@ -323,14 +351,12 @@ static int64_t watermark_of(const struct tarn_group *group, const struct tarn_he
     return watermark;
 }
 
-static void fill_snapshot(struct tarn_group *group, const struct tarn_head *ground,
-                          struct tarn_snapshot *s)
+static struct tarn_status *fill_snapshot(struct tarn_group *group, const struct tarn_head *ground,
+                                         struct tarn_snapshot *s)
 {
     const struct tarn_snapshot *last = &ground->snapshot;
     const struct tarn_delta *delta = &group->delta;
     bool first = ground->id == 0;
-    int64_t total =
-        first || last->total_record_count == TARN_SNAPSHOT_NONE ? 0 : last->total_record_count;
     char uuid[TARN_UUID_SIZE];
     tarn_uuid_random(uuid);
     *s = (struct tarn_snapshot){
@@ -342,15 +368,15 @@ static void fill_snapshot(struct tarn_group *group, const struct tarn_head *grou
         .writer_version = tarn_slice_str("tarn-" TARN_VERSION),
         .kind = group->kind,
         .time_ms = time_of(ground),
-        .delta_record_count = record_count(delta->entries, delta->count),
         .changelog_record_count = TARN_SNAPSHOT_NONE,
         .changelog_list_size = TARN_SNAPSHOT_NONE,
         .watermark = watermark_of(group, ground),
         .statistics = statistics_of(group, ground),
         .operation = operation_of(group),
         .next_row_id = first || last->next_row_id == TARN_SNAPSHOT_NONE ? 0 : last->next_row_id};
-    s->total_record_count = total + s->delta_record_count;
     tarn_table__sign(group, s);
+    TARN_TRY(record_count(group, delta->entries, delta->count, &s->delta_record_count));
+    return total_of(group, ground, s->delta_record_count, &s->total_record_count);
 }
 
 static struct tarn_slice keep(struct tarn_arena *arena, struct tarn_slice s)
@@ -405,7 +431,8 @@ static struct tarn_status *encode_changelog(struct tarn_group *group,
         return TARN_OK;
     TARN_TRY(tarn_table__encode_manifests(&group->op, group->table, delta->changelog,
                                           delta->changelog_count, &files, &count, &group->objects));
-    snapshot->changelog_record_count = record_count(delta->changelog, delta->changelog_count);
+    TARN_TRY(record_count(group, delta->changelog, delta->changelog_count,
+                          &snapshot->changelog_record_count));
     return tarn_table__encode_list(&group->op, group->table, files, count,
                                    &snapshot->changelog_list, &snapshot->changelog_list_size,
                                    &group->objects);
@@ -421,7 +448,7 @@ static struct tarn_status *encode_all(struct tarn_group *group, struct tarn_head
     size_t index_count, delta_count, base_count = ground->manifest_count;
     struct tarn_snapshot s;
     gather(group, &entries, &index, &index_count);
-    fill_snapshot(group, ground, &s);
+    TARN_TRY(fill_snapshot(group, ground, &s));
     TARN_TRY(tarn_table__stamp(op, table, ground->id == 0 ? NULL : &ground->snapshot, &s, entries,
                                group->delta.count));
     struct tarn_manifest_file *base = tarn_arena_calloc(op->arena, base_count + 1, sizeof *base);

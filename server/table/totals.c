@@ -310,6 +310,23 @@ static void run_make(void *arg)
     job->status = make(job);
 }
 
+struct tarn_status *tarn_table__live_rows(struct tarn_op *op, struct tarn_table *table,
+                                          int64_t *out)
+{
+    struct totals_job job = {.op = op, .table = table};
+    struct tarn_totals totals;
+    bool kept;
+    int64_t id;
+    TARN_TRY(make(&job));
+    TARN_TRY(is_kept(table, &kept));
+    if (!kept)
+        return tarn_status_new(TARN_STORE_UNAVAILABLE,
+                               "the file index of table %s is being built anew", table->name);
+    TARN_TRY(get_table(table, &id, &totals));
+    *out = totals.record_count;
+    return TARN_OK;
+}
+
 /* --- asking --- */
 
 #define TRIES_MAX 10 /* at a history that goes on while it is read; then the sums of this moment */

@@ -383,7 +383,7 @@ def table_cases(daemon, client):
         refused(data_file(daemon, "k", "data-k1.parquet", 1, 10), "COMMIT_CONFLICT")
         refused(data_file(daemon, "k", "data-k4.parquet", 1, 2, create=False), "COMMIT_CONFLICT", kind=1)
         for change in (dict(name=b"../x"), dict(name=b""), dict(name=b"a\0b"), dict(size=-1), dict(row_count=-1),
-                       dict(level=-1), dict(schema_id=9), dict(min_key=b"zz"), dict(min_key=row(1, 2)),
+                       dict(level=-1), dict(delete_row_count=-1), dict(delete_row_count=3), dict(schema_id=9), dict(min_key=b"zz"), dict(min_key=row(1, 2)),
                        dict(min_sequence=9, max_sequence=1), dict(value_stats=t.Stats(min=row(1), max=row(1), null_counts=[0]))):
             bad = t.DataFile()
             bad.CopyFrom(good)

@@ -405,3 +405,17 @@ TARN_TEST(corrupt, hints_are_only_hints)
     }
     expect_int(append(&f, 9, "d"), 4);
 }
+
+/* Snapshots would be of a schema that nobody can read. */
+TARN_TEST(corrupt, a_schema_that_says_it_is_another_one_is_told)
+{
+    TARN_OWN(fixture_fini) struct fixture f;
+    fixture_init(&f, t);
+    fill(&f);
+    TARN_OWN(tarn_table_view_drop) const struct tarn_table_view *view = NULL;
+    folder_put(&f, "schema/schema-1", folder_get(&f, "schema/schema-0"));
+    expect_status(tarn_table_look_now(t->op, f.table, &view), TARN_SCHEMA_MALFORMED,
+                  "schema-1 says it is schema 0");
+    folder_remove(&f, "schema/schema-1");
+    expect_int(append(&f, 9, "d"), 4);
+}

@@ -355,3 +355,93 @@ TARN_TEST(finished, others_wait_for_whose_turn_it_is_no_longer_than_that)
     expect_refused(&f, early, NULL, TARN_SNAPSHOT_TAKEN, "not the next one");
     expect_int(fixture_land(&f, 2, "second"), 2); /* its writer never comes again */
 }
+
+/* Two that say nothing by it are not the same one. */
+TARN_TEST(finished, is_not_known_by_an_empty_uuid)
+{
+    TARN_OWN(fixture_fini) struct fixture f;
+    fixture_init(&f, t);
+    struct tarn_snapshot one = writer("u", BATCH, ""), other = writer("o", BATCH, "");
+    struct tarn_slice late = craft(&f, "late", &other, "f2");
+    expect_lands(&f, craft(&f, "a", &one, "f1"), NULL, 1);
+    expect_refused(&f, late, NULL, TARN_SNAPSHOT_TAKEN, "not the next one");
+}
+
+TARN_TEST(finished, brings_the_statistics_that_it_names)
+{
+    TARN_OWN(fixture_fini) struct fixture f;
+    fixture_init(&f, t);
+    struct tarn_snapshot w = {.commit_user = S("u"),
+                              .commit_identifier = BATCH,
+                              .kind = TARN_COMMIT_ANALYZE,
+                              .statistics = S("stat-1")};
+    struct tarn_slice json = fixture_craft(&f, "a", &w, NULL, 0, NULL);
+    expect_refused(&f, json, NULL, TARN_FILE_MISSING, "statistics/stat-1");
+    expect_ok(tarn_store_put(f.inner, t->op, "db.db/t/statistics/stat-1", S("{}")));
+    expect_lands(&f, json, NULL, 1);
+}
+
+/* --- totals that others say --- */
+
+static struct tarn_slice saying(struct fixture *f, struct tarn_slice json, int64_t total)
+{
+    struct tarn_snapshot s;
+    TARN_OWN(tarn_buf_drop) struct tarn_buf text = {0};
+    expect_ok(tarn_snapshot_decode(json, f->t->arena, &s));
+    s.total_record_count = total;
+    tarn_snapshot_encode(&s, &text);
+    return tarn_arena_copy(f->t->arena, tarn_buf_slice(&text));
+}
+
+static int64_t newest_total(struct fixture *f)
+{
+    TARN_OWN(tarn_table_view_drop) const struct tarn_table_view *view = NULL;
+    expect_ok(tarn_table_look(f->t->op, f->table, &view));
+    return view->snapshot.total_record_count;
+}
+
+static void truncate(struct fixture *f)
+{
+    struct tarn_commit commit = {.user = S("t"),
+                                 .identifier = BATCH,
+                                 .watermark = NONE,
+                                 .kind = TARN_COMMIT_OVERWRITE,
+                                 .overwrite = TARN_OVERWRITE_TABLE};
+    struct tarn_commit_result result;
+    expect_ok(tarn_table_commit(f->t->op, f->table, &commit, &result));
+}
+
+/* Twenty rows are there. What is said of them stops nobody, and where no total can come of it, they are counted. */
+TARN_TEST(finished, totals_that_cannot_be_stop_nobody)
+{
+    static const struct {
+        int64_t said, appended;
+    } cases[] = {{20, 30}, {NONE, 30}, {INT64_MAX, 30}, {-7, 30}, {0, 10}};
+    for (size_t i = 0; i < TARN_COUNT_OF(cases); i++) {
+        TARN_OWN(fixture_fini) struct fixture f;
+        fixture_init(&f, t);
+        struct tarn_snapshot w = writer("u", BATCH, NULL);
+        fixture_land(&f, 1, "f1");
+        expect_lands(&f, saying(&f, craft(&f, "a", &w, "f2"), cases[i].said), NULL, 2);
+        fixture_land(&f, 2, "f3");
+        expect_int(newest_total(&f), cases[i].appended);
+        truncate(&f);
+        expect_int(newest_total(&f), 0);
+        expect_str(fixture_files(&f, NONE, NULL), "");
+    }
+}
+
+TARN_TEST(finished, more_rows_than_can_be_counted_are_refused)
+{
+    TARN_OWN(fixture_fini) struct fixture f;
+    fixture_init(&f, t);
+    int64_t id;
+    struct tarn_manifest_entry e[] = {fixture_file(&f, "f1"), fixture_file(&f, "f2")};
+    e[0].file.row_count = e[1].file.row_count = INT64_MAX;
+    expect_status(fixture_append(&f, "u", 1, e, 2, &id), TARN_INVALID_ARGUMENT, "more rows");
+    expect_ok(fixture_append(&f, "u", 2, e, 1, &id));
+    expect_status(fixture_append(&f, "u", 3, e + 1, 1, &id), TARN_INVALID_ARGUMENT, "more rows");
+    truncate(&f);
+    fixture_land(&f, 4, "f3");
+    expect_int(newest_total(&f), 10);
+}

@@ -525,6 +525,10 @@ TARN_TEST(analyze, sets_the_statistics_and_changes_nothing_else)
                                  .kind = TARN_COMMIT_ANALYZE,
                                  .statistics = tarn_slice_str("stat-1")};
     struct tarn_commit_result result;
+    commit.check_files = true;
+    expect_status(tarn_table_commit(t->op, f.table, &commit, &result), TARN_FILE_MISSING,
+                  "statistics/stat-1 is not there");
+    expect_ok(tarn_store_put(f.inner, t->op, "db.db/t/statistics/stat-1", tarn_slice_str("{}")));
     for (int i = 0; i < 2; i++) {
         expect_ok(tarn_table_commit(t->op, f.table, &commit, &result));
         expect_int(result.append_snapshot_id, 2);
