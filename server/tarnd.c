@@ -781,10 +781,13 @@ static void give_memory_back(void)
     mallopt(M_ARENA_MAX, 4);
 }
 
+/* It is called before all else. */
+__attribute__((section(".preinit_array"),
+               used)) static void (*first)(void) = tarn_hold_standard_files;
+
 int main(int argc, char **argv)
 {
     struct daemon d = {0};
-    tarn_hold_standard_files();
     give_memory_back();
     int code = parse_arguments(argc, argv, &d.arguments);
     if (code < 0) {

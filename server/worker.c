@@ -328,11 +328,14 @@ static int core_count(void)
     return n < 2 ? 2 : n > 64 ? 64 : (int)n;
 }
 
+/* It is called before all else. */
+__attribute__((section(".preinit_array"),
+               used)) static void (*first)(void) = tarn_hold_standard_files;
+
 int main(int argc, char **argv)
 {
     struct worker worker = {0};
 
-    tarn_hold_standard_files();
     tarn_die_with_parent();
     struct tarn_status *s = tarn_limit_memory();
     int code = parse_arguments(argc, argv, &worker.arguments);

@@ -27,9 +27,12 @@ static void catch_signals(void)
     signal(SIGPIPE, SIG_IGN); /* a write says so, and we end quietly */
 }
 
+/* It is called before all else. */
+__attribute__((section(".preinit_array"),
+               used)) static void (*first)(void) = tarn_hold_standard_files;
+
 int main(int argc, char **argv)
 {
-    tarn_hold_standard_files();
     /* Widths of characters come from the locale; names are UTF-8 whatever it is. */
     if (setlocale(LC_CTYPE, "") == NULL || strcmp(nl_langinfo(CODESET), "UTF-8") != 0)
         setlocale(LC_CTYPE, "C.UTF-8");
