@@ -31,6 +31,7 @@
 #include "state/state.h"
 #include "store/store.h"
 #include "wire/wire.h"
+#include "base/standard_files.h"
 
 #define CALLS_MAX 480    /* carried out at once */
 #define THREADS_SPARE 64 /* beside those and HTTP's: mailboxes, timers */

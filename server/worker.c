@@ -17,6 +17,7 @@
 #include "exec/exec.h"
 #include "flight/flight.h"
 #include "work/work.h"
+#include "base/standard_files.h"
 
 #define THREAD_MAX 128 /* streams that run or wait at a time, and the work beside them */
 #define THREAD_STACK_SIZE ((size_t)1 << 20)

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "cli.h"
+#include "base/standard_files.h"
 
 static struct tarn_cli cli;
 static volatile sig_atomic_t caught;

@@ -1,6 +1,5 @@
 #include "base/log.h"
 
-#include <fcntl.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -218,16 +217,4 @@ void tarn_log_status(const struct tarn_op *op, enum tarn_log_level level, const 
     tarn_log(op, level, event, "reason=%s error=%s", tarn_reason_name(tarn_status_reason(consumed)),
              tarn_log_quote(op, tarn_status_message(consumed)));
     tarn_status_free(consumed);
-}
-
-/* --- where it goes --- */
-
-void tarn_hold_standard_files(void)
-{
-    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
-        if (fcntl(fd, F_GETFD) >= 0)
-            continue;
-        int held = open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
-        tarn_assert(held < 0 || held == fd); /* the lowest that is free */
-    }
 }

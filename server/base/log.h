@@ -28,8 +28,4 @@ void tarn_log_set_json(bool json); /* one JSON object a line instead */
  * of 8 small thread-local buffers where op is NULL). */
 const char *tarn_log_quote(const struct tarn_op *op, const char *text);
 
-/* Before main, as libraries open files when they are loaded (.preinit_array): what is opened first, a socket or a table's file, must not become the
- * standard input, output or error that the process was started without. Reading and writing those fails. */
-void tarn_hold_standard_files(void);
-
 #endif
