@@ -8,6 +8,7 @@ import os
 import random
 import shutil
 import sys
+import time
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
@@ -88,6 +89,27 @@ def same(name, keyed=True, **options):
     equal(len(rows(ours)), len(want) + 1, "rows after one more")
 
 
+def by_itself():
+    """What the daemon maintains is expired as its options say, while it is written to; what its writers do is left to them."""
+    own = lab.daemon("own", lab.path("own"), **{"worker.count": 1, "compaction.auto": "true", "expiry.check_interval": "100 ms"})
+    own.start()
+    own.tarn("db", "create", "o")
+    for table, write_only in (("o.ours", "true"), ("o.theirs", "false")):
+        own.tarn("table", "create", table, "--columns", "id BIGINT NOT NULL, v STRING", "--primary-key", "id", "--option", "snapshot.num-retained.min=2",
+                 "--option", "snapshot.num-retained.max=3", "--option", f"write-only={write_only}")
+        for n in range(12):
+            own.tarn("load", table, lab.write("rows.jsonl", json.dumps({"id": n, "v": "x"}) + "\n"))
+    deadline = time.monotonic() + 60
+    while len(own.lines("snapshots", "o.ours")) > 3:
+        check(time.monotonic() < deadline, "the daemon expires by itself")
+        time.sleep(0.1)
+    equal(len(own.lines("snapshots", "o.ours")), 3, "snapshots that stay")
+    equal(sorted(r["id"] for r in own.lines("scan", "o.ours")), list(range(12)), "rows")
+    equal(len(own.lines("snapshots", "o.theirs")), 12, "its writers' business")
+    own.stop()
+
+
+lab.run("by itself", by_itself)
 lab.run("a table with a key, compacted by its writers", lambda: same("keyed", bucket="1", num_sorted_run__compaction_trigger="3"))
 lab.run("with deletion vectors", lambda: same("vectors", bucket="1", deletion_vectors__enabled="true", num_sorted_run__compaction_trigger="3"))
 lab.run("with changelogs", lambda: same("logged", bucket="2", changelog_producer="input", num_sorted_run__compaction_trigger="3"))
