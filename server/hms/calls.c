@@ -95,7 +95,7 @@ static void begin(struct tarn_hms__client *client, const struct call *call)
 static struct tarn_status *finish(struct tarn_op *op, struct tarn_hms__client *client,
                                   const struct call *call, void *result, bool *missing)
 {
-    struct answer answer;
+    struct answer answer = {0};
     if (missing != NULL)
         *missing = false;
     tarn_hms__put_stop(&client->request);
