@@ -9,13 +9,12 @@ import json
 import os
 import random
 import signal
-import subprocess
 import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 import peers  # noqa: E402
-from lab import Failed, Lab, check, equal, free_port, wait_until  # noqa: E402
+from lab import Failed, Lab, Watch, check, equal, free_port, wait_until  # noqa: E402
 
 ROUNDS = int(os.environ.get("TARN_CRASH_ROUNDS", 2))
 COMMITS = 30
@@ -26,32 +25,6 @@ def make_daemon(name, **settings):
     """On a port of its own: watchers come back to it after a restart."""
     return lab.daemon(name, **{"server.grpc_listen": f"127.0.0.1:{free_port()}", "commit.foreign_check": "100 ms",
                                **settings})
-
-
-class Watch:
-    def __init__(self, daemon, table, *args):
-        self.path = lab.path(f"watch-{random.getrandbits(48):x}")
-        with open(self.path, "wb") as out, open(self.path + ".err", "wb") as err:
-            self.process = daemon.popen("watch", table, "-o", "jsonl", *args, stdout=out, stderr=err)
-
-    def lines(self):
-        with open(self.path, encoding="utf-8") as f:
-            return [json.loads(line) for line in f if line.endswith("\n")]
-
-    def error(self):
-        with open(self.path + ".err", encoding="utf-8") as f:
-            return f.read().strip()
-
-    def interrupt(self):
-        self.process.send_signal(signal.SIGINT)
-        equal(self.process.wait(20), 0, "the status after Ctrl-C")
-
-    def ended(self, seconds=20):
-        try:
-            return self.process.wait(seconds)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            raise Failed(f"watch did not end; it said {self.error()!r}") from None
 
 
 def load(daemon, table, rows, mode, number):

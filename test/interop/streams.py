@@ -7,13 +7,11 @@ Java's roll-backs and expiry are explicit ends; a consumer that Tarn keeps holds
 import json
 import os
 import random
-import signal
-import subprocess
 import sys
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
-from lab import Failed, Lab, check, equal, wait_until  # noqa: E402
+from lab import Failed, Lab, Watch, check, equal, wait_until  # noqa: E402
 from peers import Java, others_read_what_is_left  # noqa: E402
 
 lab = Lab("streams")
@@ -35,32 +33,6 @@ def write(table, rows):
     return int(java.ask("write", table, lab.write("rows.jsonl", text)))
 
 
-class Watch:
-    def __init__(self, table, *args):
-        self.path = lab.path(f"watch-{random.getrandbits(48):x}")
-        with open(self.path, "wb") as out, open(self.path + ".err", "wb") as err:
-            self.process = tarn.popen("watch", table, "-o", "jsonl", *args, stdout=out, stderr=err)
-
-    def lines(self):
-        with open(self.path, encoding="utf-8") as f:
-            return [json.loads(line) for line in f if line.endswith("\n")]
-
-    def error(self):
-        with open(self.path + ".err", encoding="utf-8") as f:
-            return f.read().strip()
-
-    def interrupt(self):
-        self.process.send_signal(signal.SIGINT)
-        equal(self.process.wait(20), 0, "the status after Ctrl-C")
-
-    def ended(self):
-        try:
-            return self.process.wait(20)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            raise Failed(f"watch did not end; it said {self.error()!r}") from None
-
-
 def replay(rows, strict):
     """strict: each row must fit the state before it, as a changelog's does."""
     state = {}
@@ -80,7 +52,7 @@ def replay(rows, strict):
 def producer(name, strict, **options):
     table = "s." + name.replace("-", "_")
     create(table, bucket="2", changelog_producer=name, **options)
-    watch = Watch(table, "--from", "earliest")
+    watch = Watch(tarn, table, "--from", "earliest")
     pick, state = random.Random(5), {}
     for _ in range(8):
         rows = []
@@ -113,7 +85,7 @@ def producer(name, strict, **options):
 
 def appends():
     create("s.appends", keys=(), bucket="-1")
-    watch = Watch("s.appends", "--from", "earliest", "--limit", "6")  # it may begin after the first write
+    watch = Watch(tarn, "s.appends", "--from", "earliest", "--limit", "6")  # it may begin after the first write
     for n in range(3):
         write("s.appends", [("+I", n * 2, "a"), ("+I", n * 2 + 1, None)])
     equal(watch.ended(), 0, watch.error())
@@ -166,7 +138,7 @@ def overwrites(keys, told_of, producer):
     option = "streaming-read-overwrite" if keys else "streaming-read-append-overwrite"
     create(table, keys=keys, bucket="2" if keys else "-1", **({"changelog_producer": producer} if keys else {}),
            **({option: "true"} if told_of else {}))
-    watch = Watch(table, "--from", "earliest")
+    watch = Watch(tarn, table, "--from", "earliest")
 
     def load(mode, *rows):
         if producer != "none":  # Java alone writes changelogs so far
@@ -207,7 +179,7 @@ def undone():
     create("s.undone", bucket="1")
     for n in range(4):
         last = write("s.undone", [("+I", n, "a")])
-    watch = Watch("s.undone", "--from", "earliest")
+    watch = Watch(tarn, "s.undone", "--from", "earliest")
     wait_until("all is printed", lambda: len(watch.lines()) == 4)
     java.ask("rollback", "s.undone", last - 2)
     equal(watch.ended(), 1, "the status of watch")

@@ -263,6 +263,36 @@ class Daemon:
         return os.path.join(self.warehouse, db + ".db", name)
 
 
+class Watch:
+    """`tarn watch` of a table, which goes on beside."""
+
+    def __init__(self, daemon, table, *args):
+        self.path = daemon.lab.path(f"watch-{time.monotonic_ns()}")
+        with open(self.path, "wb") as out, open(self.path + ".err", "wb") as err:
+            self.process = daemon.popen("watch", table, "-o", "jsonl", *args, stdout=out, stderr=err)
+
+    def lines(self):
+        """What it has said so far."""
+        with open(self.path, encoding="utf-8") as f:
+            return [json.loads(line) for line in f if line.endswith("\n")]
+
+    def error(self):
+        with open(self.path + ".err", encoding="utf-8") as f:
+            return f.read().strip()
+
+    def interrupt(self):
+        self.process.send_signal(signal.SIGINT)
+        equal(self.process.wait(20), 0, "the status after Ctrl-C")
+
+    def ended(self):
+        """Its status."""
+        try:
+            return self.process.wait(20)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            raise Failed(f"watch did not end; it said {self.error()!r}") from None
+
+
 PROGRESS = re.compile(r"tarn: (load|scan|compact|infer): [0-9.]")
 
 

@@ -11,11 +11,7 @@
 
 static const char *create(struct rest_fixture *f, const char *name)
 {
-    return rest_ask(f, "POST", TABLES,
-                    tarn_arena_printf(f->service.t->arena,
-                                      "{\"identifier\":{\"database\":\"db\",\"object\":\"%s\"},"
-                                      "\"schema\":" COLUMNS "}",
-                                      name));
+    return rest_create(f, name, COLUMNS);
 }
 
 static void setup(struct rest_fixture *f, struct tarn_test *t)

@@ -63,6 +63,15 @@ const char *rest_ask(struct rest_fixture *f, const char *method, const char *tar
     return rest_ask_in(f, f->service.t->op, method, target, body);
 }
 
+const char *rest_create(struct rest_fixture *f, const char *name, const char *schema)
+{
+    return rest_ask(f, "POST", "/databases/db/tables",
+                    tarn_arena_printf(f->service.t->arena,
+                                      "{\"identifier\":{\"database\":\"db\",\"object\":\"%s\"},"
+                                      "\"schema\":%s}",
+                                      name, schema));
+}
+
 void rest_expect(const char *answer, int status, const char *part)
 {
     if (atoi(answer) != status)

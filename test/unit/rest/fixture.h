@@ -22,6 +22,8 @@ const char *rest_ask(struct rest_fixture *f, const char *method, const char *tar
 /* The same in an op of the caller's, whose arena the answer lies in: for threads. */
 const char *rest_ask_in(struct rest_fixture *f, struct tarn_op *op, const char *method,
                         const char *target, const char *body);
+/* Makes table `name` of database "db"; schema: as JSON, with its braces. What is answered. */
+const char *rest_create(struct rest_fixture *f, const char *name, const char *schema);
 /* What is answered says this status and has this part. */
 void rest_expect(const char *answer, int status, const char *part);
 

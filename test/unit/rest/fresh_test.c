@@ -11,11 +11,9 @@
 
 static const char *create(struct rest_fixture *f, const char *name, const char *fields)
 {
-    return rest_ask(f, "POST", TABLES,
-                    tarn_arena_printf(f->service.t->arena,
-                                      "{\"identifier\":{\"database\":\"db\",\"object\":\"%s\"},"
-                                      "\"schema\":{\"fields\":[%s],\"options\":{}}}",
-                                      name, fields));
+    return rest_create(
+        f, name,
+        tarn_arena_printf(f->service.t->arena, "{\"fields\":[%s],\"options\":{}}", fields));
 }
 
 static const char *alter(struct rest_fixture *f, const char *name, const char *change)

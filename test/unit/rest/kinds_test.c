@@ -12,13 +12,11 @@
 static const char *create(struct rest_fixture *f, const char *name, const char *fields,
                           const char *partition_keys, const char *options)
 {
-    return rest_ask(
-        f, "POST", TABLES,
-        tarn_arena_printf(f->service.t->arena,
-                          "{\"identifier\":{\"database\":\"db\",\"object\":\"%s\"},\"schema\":"
-                          "{\"fields\":[%s],\"partitionKeys\":[%s],\"primaryKeys\":[],"
-                          "\"options\":{%s}}}",
-                          name, fields, partition_keys, options));
+    return rest_create(f, name,
+                       tarn_arena_printf(f->service.t->arena,
+                                         "{\"fields\":[%s],\"partitionKeys\":[%s],"
+                                         "\"primaryKeys\":[],\"options\":{%s}}",
+                                         fields, partition_keys, options));
 }
 
 static void setup(struct rest_fixture *f, struct tarn_test *t)

@@ -12,12 +12,11 @@
 static void setup(struct rest_fixture *f, struct tarn_test *t)
 {
     rest_init(f, t);
-    expect_str(rest_ask(f, "POST", TABLES,
-                        "{\"identifier\":{\"database\":\"db\",\"object\":\"t\"},\"schema\":{"
-                        "\"fields\":[{\"id\":0,\"name\":\"id\",\"type\":\"BIGINT NOT NULL\"},"
-                        "{\"id\":1,\"name\":\"d\",\"type\":\"DATE\"},{\"id\":2,\"name\":\"h\","
-                        "\"type\":\"INT\"}],\"partitionKeys\":[\"d\",\"h\"],\"primaryKeys\":[],"
-                        "\"options\":{\"bucket\":\"-1\"}}}"),
+    expect_str(rest_create(f, "t",
+                           "{\"fields\":[{\"id\":0,\"name\":\"id\",\"type\":\"BIGINT NOT NULL\"},"
+                           "{\"id\":1,\"name\":\"d\",\"type\":\"DATE\"},{\"id\":2,\"name\":\"h\","
+                           "\"type\":\"INT\"}],\"partitionKeys\":[\"d\",\"h\"],\"primaryKeys\":[],"
+                           "\"options\":{\"bucket\":\"-1\"}}"),
                "200 ");
 }
 

@@ -9,11 +9,10 @@
 static void setup(struct rest_fixture *f, struct tarn_test *t)
 {
     rest_init(f, t);
-    expect_str(rest_ask(f, "POST", "/databases/db/tables",
-                        "{\"identifier\":{\"database\":\"db\",\"object\":\"orders\"},\"schema\":"
-                        "{\"fields\":[{\"id\":0,\"name\":\"id\",\"type\":\"BIGINT NOT NULL\"}],"
-                        "\"partitionKeys\":[],\"primaryKeys\":[\"id\"],\"options\":{\"bucket\":"
-                        "\"1\"}}}"),
+    expect_str(rest_create(
+                   f, "orders",
+                   "{\"fields\":[{\"id\":0,\"name\":\"id\",\"type\":\"BIGINT NOT NULL\"}],"
+                   "\"partitionKeys\":[],\"primaryKeys\":[\"id\"],\"options\":{\"bucket\":\"1\"}}"),
                "200 ");
 }
 
