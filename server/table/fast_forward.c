@@ -125,19 +125,21 @@ static struct tarn_status *rewrite(struct job *j)
     const struct tarn_slice *tags;
     size_t tag_count;
     int64_t earliest = table->view->view.earliest_id;
+    bool unhinted;
     bool apart = j->common < earliest || table->head->id == 0; /* nothing is left of the table's */
     TARN_TRY(tarn_table__tags_above(op, table, j->common, &tags, &tag_count));
     tarn_table__hint_wait(table);
     tarn_table__expire_wait(table);
-    if (!apart)
-        TARN_TRY(tarn_table__put_hint(op, table, "LATEST", j->common));
+    TARN_TRY(apart ? tarn_table__hint_back(op, table, 0, &unhinted)
+                   : tarn_table__put_hint(op, table, "LATEST", j->common));
     TARN_TRY(
         tarn_table__truncate(op, table, table->head->id, apart ? 0 : j->common, tags, tag_count));
-    TARN_TRY(copy_schemas(j));
-    TARN_TRY(copy_snapshots(j));
-    TARN_TRY(copy_tags(j));
-    if (apart)
+    if (apart) /* the old one may name a snapshot that is there again before those below it count */
         TARN_TRY(tarn_table__put_hint(op, table, "EARLIEST", j->first));
+    TARN_TRY(copy_schemas(j));
+    /* Before the snapshots: they have all they need, and whoever goes on from here copies only those above what is common. */
+    TARN_TRY(copy_tags(j));
+    TARN_TRY(copy_snapshots(j));
     return tarn_table__put_hint(op, table, "LATEST", j->last);
 }
 

@@ -443,6 +443,10 @@ TARN_MUST struct tarn_status *tarn_table__follow_schema(struct tarn_op *op,
 /* --- rewriting history (truncate.c), in the mailbox --- */
 TARN_MUST struct tarn_status *tarn_table__put_hint(struct tarn_op *op, struct tarn_table *table,
                                                    const char *name, int64_t id);
+/* Before the snapshots above `to` go (0: all): readers believe LATEST where no snapshot follows the one that it names. So it names `to` if the next
+ * one is there, and else is *removed until they are gone: without it readers list. */
+TARN_MUST struct tarn_status *tarn_table__hint_back(struct tarn_op *op, struct tarn_table *table,
+                                                    int64_t to, bool *removed);
 /* Names of the tags of snapshots above `id`. */
 TARN_MUST struct tarn_status *tarn_table__tags_above(struct tarn_op *op, struct tarn_table *table,
                                                      int64_t id, const struct tarn_slice **out,

@@ -135,14 +135,19 @@ static struct tarn_status *rewrite(struct job *j)
 {
     struct tarn_op *op = j->op;
     struct tarn_table *table = j->table;
+    bool unhinted = false;
     tarn_table__hint_wait(table);
     tarn_table__expire_wait(table);
     TARN_TRY(restore(j));
-    TARN_TRY(tarn_table__put_hint(op, table, "LATEST", j->out->to));
+    TARN_TRY(j->out->from == j->out->to ? tarn_table__put_hint(op, table, "LATEST", j->out->to)
+                                        : tarn_table__hint_back(op, table, j->out->to, &unhinted));
     TARN_TRY(
         tarn_table__truncate(op, table, j->out->from, j->out->to, j->out->tags, j->out->tag_count));
-    return j->restored.data == NULL ? TARN_OK
-                                    : tarn_table__put_hint(op, table, "EARLIEST", j->out->to);
+    if (unhinted) { /* `to` lay below the history, now or when this was cut off before */
+        TARN_TRY(tarn_table__put_hint(op, table, "EARLIEST", j->out->to));
+        TARN_TRY(tarn_table__put_hint(op, table, "LATEST", j->out->to));
+    }
+    return TARN_OK;
 }
 
 static void run(void *arg)

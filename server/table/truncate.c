@@ -17,6 +17,25 @@ struct tarn_status *tarn_table__put_hint(struct tarn_op *op, struct tarn_table *
                           tarn_slice_of(text, (size_t)size));
 }
 
+/* 0: none. */
+static struct tarn_status *put_latest(struct tarn_op *op, struct tarn_table *table, int64_t id)
+{
+    return id > 0 ? tarn_table__put_hint(op, table, "LATEST", id)
+                  : tarn_store_remove(table->env->store, op,
+                                      tarn_table__key(op, table, "snapshot/LATEST"));
+}
+
+struct tarn_status *tarn_table__hint_back(struct tarn_op *op, struct tarn_table *table, int64_t to,
+                                          bool *removed)
+{
+    bool follows = false;
+    if (to > 0)
+        TARN_TRY(tarn_store_stat(table->env->store, op, snapshot_key(op, table, to + 1), &follows,
+                                 NULL));
+    *removed = !follows;
+    return put_latest(op, table, follows ? to : 0);
+}
+
 struct tarn_status *tarn_table__tags_above(struct tarn_op *op, struct tarn_table *table, int64_t id,
                                            const struct tarn_slice **out, size_t *count)
 {
@@ -100,6 +119,8 @@ static struct tarn_status *remove_strays(struct tarn_op *op, struct tarn_table *
         count--;
         next++;
     }
+    if (count > 0) /* its writer's hint may name it, and would be believed after it has gone */
+        TARN_TRY(put_latest(op, table, next - 1));
     for (size_t i = 0; i < count; i++) {
         tarn_log(op, TARN_WARN, "table.stray_removed", "table=%s snapshot=%" PRId64,
                  tarn_log_quote(op, tarn_table_name(table)), ids[i]);

@@ -30,6 +30,7 @@ SCHEMA = {"fields": [{"id": 0, "name": "id", "type": "BIGINT"}], "partitionKeys"
 OTHER = {**SCHEMA, "fields": [*SCHEMA["fields"], {"id": 1, "name": "v", "type": "STRING"}]}
 
 lab = Lab("ref-calls")
+between = collections.Counter()  # operation -> how often it was half there
 rng = random.Random(SEED)
 left = peers.Left(lab)
 
@@ -52,6 +53,14 @@ def numbers(folder, prefix):
     return sorted(int(n[len(prefix) + 1:]) for n in names if re.fullmatch(prefix + r"-\d+", n))
 
 
+def hint(folder, name):
+    path = os.path.join(folder, "snapshot", name)
+    if not os.path.exists(path):
+        return None
+    with open(path, encoding="ascii") as f:
+        return int(f.read())
+
+
 def check_version(folder, manifests, path, what):
     """Of a snapshot, or a tag: all that it names is there."""
     with open(path, encoding="utf-8") as f:
@@ -67,12 +76,11 @@ def check_history(folder, manifests):
     """As Paimon reads a folder: schemas and snapshots without a gap, the hint the newest's (it is believed if the next isn't there)."""
     schemas, snapshots = numbers(os.path.join(folder, "schema"), "schema"), numbers(os.path.join(folder, "snapshot"), "snapshot")
     equal(schemas, list(range(len(schemas))), f"{folder}: schemas")
-    if snapshots:
-        equal(snapshots, list(range(snapshots[0], snapshots[-1] + 1)), f"{folder}: snapshots")
-    hint = os.path.join(folder, "snapshot/LATEST")
-    if os.path.exists(hint):
-        with open(hint, encoding="ascii") as f:
-            latest = int(f.read())
+    earliest, latest = (hint(folder, name) for name in ("EARLIEST", "LATEST"))
+    if snapshots:  # those before the hint are of no history: not yet, or no more
+        first = earliest if earliest in snapshots else snapshots[0]
+        equal([n for n in snapshots if n >= first], list(range(first, snapshots[-1] + 1)), f"{folder}: snapshots")
+    if latest is not None:
         check(latest + 1 in snapshots or latest == max(snapshots, default=0), f"{folder}: the hint is {latest}, snapshots are {snapshots}")
     for n in snapshots:
         equal(check_version(folder, manifests, os.path.join(folder, f"snapshot/snapshot-{n}"), f"{folder}: snapshot {n}")["id"], n, f"{folder}: id")
@@ -174,6 +182,15 @@ def going_forward(seen, old, new):
             seen["rows"] == new["rows"][:count] and seen["tags"].items() <= {**old["tags"], **new["tags"]}.items())
 
 
+def all_anew(seen, old, new):
+    """The branch begins below all that the table has: that goes, and then one after the other comes."""
+    count = len(seen["snapshots"])
+    last = seen["snapshots"][-1] if count else 0
+    back = seen["snapshots"] == old["snapshots"][:count] and seen["rows"] == list(range(1, last + 1))
+    on = seen["snapshots"] == new["snapshots"][:count] and seen["rows"] == new["rows"][:last]
+    return (back or on) and same_but(seen, old, "snapshots", "rows", "tags") and seen["tags"].items() <= {**old["tags"], **new["tags"]}.items()
+
+
 def half_a_branch(seen, old, new):
     return same_but(seen, old, "branches") and {k: v for k, v in seen["branches"].items() if k != "n"} == old["branches"]
 
@@ -219,6 +236,7 @@ OPERATIONS = [
     Operation("roll back", "r.t", cli("rollback", "r.t", "--to-snapshot", 2), between=going_back),
     Operation("roll back to an expired snapshot", "r.x", cli("rollback", "r.x", "--to-tag", "kept"), between=going_back),
     Operation("fast-forward", "r.t", cli("branch", "fast-forward", "r.t", "b"), between=going_forward),
+    Operation("fast-forward to one from before all that is left", "r.x", cli("branch", "fast-forward", "r.x", "b"), between=all_anew),
     Operation("roll back of schemas", "r.s", cli("schema", "rollback", "r.s", "--to", 0), between=fewer_schemas),
     Operation("create a tag", "r.t", cli("tag", "create", "r.t", "new", "--snapshot", 3), done="has a tag"),
     Operation("drop a tag", "r.t", cli("tag", "drop", "r.t", "kept"), done="has no tag"),
@@ -262,7 +280,7 @@ def prepare():
         d.tarn("tag", "create", "r." + name, "kept", "--snapshot", 2)
         if name in "tx":
             d.tarn("tag", "create", "r." + name, "gone", "--snapshot", 4)
-        if name in ("t", "c", "u:v"):
+        if name in ("t", "x", "c", "u:v"):
             d.tarn("branch", "create", "r." + name, "b", "--tag", "kept")
             load(d, f"r.{name}$branch_b", 11)
             load(d, f"r.{name}$branch_b", 12)
@@ -370,6 +388,7 @@ def run(operation, n, fault, old, new, loses_state, goes_on):
     seen = without_folder(looked)
     if acknowledged:
         equal(seen, new, "what it acknowledged")
+    between[operation.name] += seen not in (old, new)
     check(operation.may_leave(seen, old, new), f"it left {seen}; before it was {old}, done it is {new}")
     check_folders(d)
     keep_copies(d, copy, looked)
@@ -402,7 +421,9 @@ def cut_off_at_each(operation, first):
                 break
             n += STEP
             check(n < first + CALLS_MAX, "there is no end to its calls")
-        print(f"{operation.name}: {fault}: up to {n - first} calls", flush=True)
+        print(f"{operation.name}: {fault}: up to {n - first} calls; {between[operation.name]} times half there", flush=True)
+    if STEP == 1 and operation.between not in (None, half_a_branch):
+        check(between[operation.name] > 0, "it was never met half done")
 
 
 def main():

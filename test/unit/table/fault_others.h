@@ -36,6 +36,8 @@ void others_roll_back(struct fixture *f, int64_t to);
 /* Snapshots below `keep` go, oldest last, and the manifests that only they need. */
 void others_expire(struct fixture *f, int64_t keep);
 int64_t others_newest(struct fixture *f);
+/* As Paimon's readers find it: by the hint, where no snapshot follows the one that it names; else as above. */
+int64_t others_hinted(struct fixture *f);
 int64_t others_oldest(struct fixture *f);
 /* Another text of schema `id`: one with the column `column` INT, id 2, behind the others. */
 void others_put_schema(struct fixture *f, int64_t id, const char *column);

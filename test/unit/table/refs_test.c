@@ -252,6 +252,7 @@ TARN_TEST(roll_back_of_ours, brings_a_snapshot_back_that_a_tag_kept)
         struct tarn_status *s = roll_back(&f, at_tag("kept"), &r);
         struck = tarn_store_faulty_call_count(f.store) - before > skip;
         tarn_store_faulty_clear(f.store);
+        expect_int(others_hinted(&f), others_newest(&f));
         if (s != TARN_OK) { /* it is one of both, whole, at each moment */
             tarn_status_free(s);
             expect_true(strcmp(fixture_files(&f, NONE, NULL), "a b c d e") == 0 ||
