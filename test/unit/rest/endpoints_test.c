@@ -5,9 +5,10 @@
 #include "fixture.h"
 
 #define TABLES "/databases/db/tables"
-#define COLUMNS                                                                                    \
-    "{\"fields\":[{\"id\":0,\"name\":\"id\",\"type\":\"BIGINT NOT NULL\"}],\"partitionKeys\":[],"  \
-    "\"primaryKeys\":[\"id\"],\"options\":{\"bucket\":\"1\"},\"comment\":\"c\"}"
+#define COLUMNS                                                                                     \
+    "{\"fields\":[{\"id\":0,\"name\":\"id\",\"type\":\"BIGINT NOT NULL\"}],\"partitionKeys\":[],"   \
+    "\"primaryKeys\":[\"id\"],\"options\":{\"bucket\":\"1\",\"write-only\":\"false\"},\"comment\":" \
+    "\"c\"}"
 
 static const char *create(struct rest_fixture *f, const char *name)
 {
@@ -335,7 +336,9 @@ TARN_TEST(alter, takes_every_change_of_the_protocol)
         "{\"id\":2,\"name\":\"r\",\"type\":{\"type\":\"ROW\",\"fields\":[{\"id\":4,\"name\":\"y\",\"type\":"
         "{\"type\":\"ARRAY\",\"element\":\"BIGINT\"}}]}},{\"id\":1,\"name\":\"zz\",\"type\":\"BIGINT\","
         "\"description\":\"d\",\"defaultValue\":\"7\"}]");
-    rest_expect(got, 200, "\"options\":{\"bucket\":\"1\",\"k\":\"v\"},\"comment\":null");
+    rest_expect(
+        got, 200,
+        "\"options\":{\"bucket\":\"1\",\"write-only\":\"false\",\"k\":\"v\"},\"comment\":null");
     expect_true(fixture_has(&f.service, "db.db/orders/schema/schema-1"));
     expect_str(
         alter(

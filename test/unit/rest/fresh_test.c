@@ -49,9 +49,9 @@ TARN_TEST(fresh, each_change_shows_at_once)
     expect_table(&f, "a",
                  "\"schemaId\":1,\"schema\":{\"fields\":[" FIELD(0, "x") "," FIELD(1, "y") "]");
     expect_str(alter(&f, "a", "{\"action\":\"setOption\",\"key\":\"k\",\"value\":\"1\"}"), "200 ");
-    expect_table(&f, "a", "\"options\":{\"k\":\"1\"},\"comment\":null");
+    expect_table(&f, "a", "\"options\":{\"write-only\":\"true\",\"k\":\"1\"},\"comment\":null");
     expect_str(alter(&f, "a", "{\"action\":\"updateComment\",\"comment\":\"c\"}"), "200 ");
-    expect_table(&f, "a", "\"options\":{\"k\":\"1\"},\"comment\":\"c\"");
+    expect_table(&f, "a", "\"options\":{\"write-only\":\"true\",\"k\":\"1\"},\"comment\":\"c\"");
     /* What is refused changes nothing. */
     rest_expect(alter(&f, "a", "{\"action\":\"dropColumn\",\"fieldNames\":[\"z\"]}"), 404, "z");
     expect_table(&f, "a", "\"schemaId\":3,");
@@ -130,7 +130,7 @@ static void judge(struct reader *r, const char *answer, int at_least)
     char option[32];
     const char *id = strstr(answer, "\"schemaId\":");
     int schema = id == NULL ? -1 : atoi(id + strlen("\"schemaId\":"));
-    snprintf(option, sizeof option, "{\"v\":\"%d\"}", schema);
+    snprintf(option, sizeof option, ",\"v\":\"%d\"}", schema);
     r->older += schema < at_least;
     r->torn += strncmp(answer, "200 ", 4) != 0 || (schema > 0 && strstr(answer, option) == NULL);
     r->count++;
