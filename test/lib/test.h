@@ -127,5 +127,11 @@ bool tarn_test_random_one_in(struct tarn_test *t, uint64_t n);
 struct tarn_slice tarn_test_random_bytes(struct tarn_test *t, size_t size); /* in t->arena */
 /* Times a property is tried: `usual`, times TARN_EFFORT (check-long sets it to 100). */
 int tarn_test_rounds(int usual);
+/* Of many cases that are alike a build with sanitizers takes one of so many. No multiple of 2 or 3: kinds that alternate are all met. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define TARN_TEST_STRIDE 5
+#else
+#define TARN_TEST_STRIDE 1
+#endif
 
 #endif

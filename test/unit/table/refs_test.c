@@ -192,7 +192,7 @@ TARN_TEST(roll_back_of_ours, is_history_and_what_it_undid_can_land_again)
 static void cut_off(struct tarn_test *t, const char *call, enum tarn_fault fault, bool restarted)
 {
     bool struck = true;
-    for (int skip = 0; struck && (call[0] == '*' || skip < WRITES_MAX); skip++) {
+    for (int skip = 0; struck && (call[0] == '*' || skip < WRITES_MAX); skip += TARN_TEST_STRIDE) {
         TARN_OWN(fixture_fini) struct fixture f;
         struct tarn_roll_back_result r;
         setup(&f, t);
@@ -240,7 +240,7 @@ static void expire_but_for_tags(struct fixture *f, int64_t keep)
 TARN_TEST(roll_back_of_ours, brings_a_snapshot_back_that_a_tag_kept)
 {
     bool struck = true;
-    for (int skip = 0; struck; skip++) {
+    for (int skip = 0; struck; skip += TARN_TEST_STRIDE) {
         TARN_OWN(fixture_fini) struct fixture f;
         struct tarn_roll_back_result r;
         setup(&f, t);
@@ -440,7 +440,7 @@ TARN_TEST(branches, have_histories_and_receipts_of_their_own)
 static void fast_forward_cut_off(struct tarn_test *t, const char *call, enum tarn_fault fault)
 {
     bool struck = true;
-    for (int skip = 0; struck && (call[0] == '*' || skip < WRITES_MAX); skip++) {
+    for (int skip = 0; struck && (call[0] == '*' || skip < WRITES_MAX); skip += TARN_TEST_STRIDE) {
         TARN_OWN(fixture_fini) struct fixture f;
         setup(&f, t);
         expect_ok(tarn_table_create_branch(t->op, f.table, S("b"), S("kept")));
