@@ -24,7 +24,7 @@ from lab import Failed, Lab, check, equal, types_of, wait_until  # noqa: E402
 
 EFFORT = int(os.environ.get("TARN_EFFORT") or 1)
 SEED = int(os.environ.get("TARN_SEED") or random.SystemRandom().randrange(1 << 32))
-STEP = 1 if EFFORT >= 10 else 15
+STEP = 1 if EFFORT >= 10 else 31
 CALLS_MAX = 400  # of one operation: more is an end that never comes
 SCHEMA = {"fields": [{"id": 0, "name": "id", "type": "BIGINT"}], "partitionKeys": [], "primaryKeys": [], "options": {}, "comment": None}
 OTHER = {**SCHEMA, "fields": [*SCHEMA["fields"], {"id": 1, "name": "v", "type": "STRING"}]}
