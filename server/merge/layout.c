@@ -94,13 +94,12 @@ struct tarn_status *tarn_merge__file_key(const struct tarn_merge_layout *layout,
     TARN_OWN(tarn_buf_drop) struct tarn_buf path = {0};
 
     if (file->external_path.data != NULL) { /* ours only where it lies in the same store */
-        struct tarn_slice uri = tarn_slice_str(tarn_store_uri(table->store)),
-                          at = file->external_path;
-        if (!tarn_slice_starts_with(at, uri) || at.size <= uri.size + 1 || at.data[uri.size] != '/')
+        struct tarn_slice key;
+        if (!tarn_store_key_of(table->store, file->external_path, &key))
             return tarn_status_new(TARN_UNSUPPORTED_FEATURE,
                                    "file %.*s lies outside the warehouse: %.*s",
-                                   TARN_SLICE_ARG(file->name), TARN_SLICE_ARG(at));
-        *out = tarn_arena_str(arena, tarn_slice_of(at.data + uri.size + 1, at.size - uri.size - 1));
+                                   TARN_SLICE_ARG(file->name), TARN_SLICE_ARG(file->external_path));
+        *out = tarn_arena_str(arena, key);
         return TARN_OK;
     }
     tarn_buf_add_str(&path, table->path);

@@ -142,6 +142,17 @@ const char *tarn_store_uri(const struct tarn_store *store)
     return store->uri;
 }
 
+bool tarn_store_key_of(const struct tarn_store *store, struct tarn_slice uri,
+                       struct tarn_slice *key)
+{
+    struct tarn_slice root = tarn_slice_str(store->uri);
+    if (!tarn_slice_starts_with(uri, root) || uri.size <= root.size + 1 ||
+        uri.data[root.size] != '/')
+        return false;
+    *key = tarn_slice_of(uri.data + root.size + 1, uri.size - root.size - 1);
+    return true;
+}
+
 void tarn_store__set_uri(struct tarn_store *store, const char *uri)
 {
     size_t size = strlen(uri);

@@ -128,6 +128,9 @@ struct tarn_store *tarn_store_ref(struct tarn_store *store);
 void tarn_store_unref(struct tarn_store *store);
 void tarn_store_drop(struct tarn_store **store);
 const char *tarn_store_uri(const struct tarn_store *store); /* as opened, no trailing slash */
+/* What `uri` says lies in this store; false: it lies elsewhere. *key is a part of `uri`. */
+bool tarn_store_key_of(const struct tarn_store *store, struct tarn_slice uri,
+                       struct tarn_slice *key);
 
 /* The driver's calls, with keys checked. `get` bounds: see TARN_STORE_GET_MAX. */
 #define TARN_STORE_GET_MAX ((size_t)256 << 20)

@@ -7,15 +7,12 @@
 
 /* --- where files lie --- */
 
-/* A URI below the store's own is a key in it. */
 static const char *key_of_uri(struct tarn_leave *leave, struct tarn_slice uri)
 {
-    struct tarn_slice root = tarn_slice_str(tarn_store_uri(leave->table->env->store));
-    if (!tarn_slice_starts_with(uri, root) || uri.size <= root.size + 1 ||
-        uri.data[root.size] != '/')
-        return NULL;
-    return tarn_arena_str(leave->op->arena,
-                          tarn_slice_of(uri.data + root.size + 1, uri.size - root.size - 1));
+    struct tarn_slice key;
+    return tarn_store_key_of(leave->table->env->store, uri, &key)
+               ? tarn_arena_str(leave->op->arena, key)
+               : NULL;
 }
 
 static struct tarn_status *bucket_file(struct tarn_leave *leave, struct tarn_slice partition,

@@ -71,6 +71,13 @@ TARN_TEST(store_open, s3_asks_nobody_yet)
     struct tarn_store *store = NULL;
     expect_ok(tarn_store_open("s3a://bucket/prefix/", &store));
     expect_str(tarn_store_uri(store), "s3a://bucket/prefix");
+    struct tarn_slice key;
+    expect_true(tarn_store_key_of(store, tarn_slice_str("s3a://bucket/prefix/a/b"), &key));
+    expect_slice(key, "a/b");
+    static const char *const elsewhere[] = {"s3a://bucket/prefix", "s3a://bucket/prefix/",
+                                            "s3a://bucket/prefixed/a", "s3://bucket/prefix/a", ""};
+    for (size_t i = 0; i < TARN_COUNT_OF(elsewhere); i++)
+        expect_false(tarn_store_key_of(store, tarn_slice_str(elsewhere[i]), &key));
     expect_true(tarn_store_is_remote(store));
     expect_true(tarn_store_is_flat(store));
     tarn_store_unref(store);
