@@ -35,6 +35,16 @@ static inline bool tarn_slice_equal(struct tarn_slice a, struct tarn_slice b)
     return a.size == b.size && (a.size == 0 || memcmp(a.data, b.data, a.size) == 0);
 }
 
+/* Two lists, one by one in order. */
+static inline bool tarn_slices_equal(const struct tarn_slice *a, size_t a_count,
+                                     const struct tarn_slice *b, size_t b_count)
+{
+    bool same = a_count == b_count;
+    for (size_t i = 0; same && i < a_count; i++)
+        same = tarn_slice_equal(a[i], b[i]);
+    return same;
+}
+
 static inline bool tarn_slice_is(struct tarn_slice a, const char *text)
 {
     return tarn_slice_equal(a, tarn_slice_str(text));

@@ -54,15 +54,6 @@ struct tarn_status *tarn_catalog__open_entry(struct tarn_op *op, struct tarn_cat
 
 /* --- making external ones --- */
 
-static bool same_names(const struct tarn_slice *a, size_t a_count, const struct tarn_slice *b,
-                       size_t b_count)
-{
-    bool same = a_count == b_count;
-    for (size_t i = 0; same && i < a_count; i++)
-        same = tarn_slice_equal(a[i], b[i]);
-    return same;
-}
-
 static bool same_columns(const struct tarn_schema *a, const struct tarn_schema *b)
 {
     bool same = a->field_count == b->field_count;
@@ -70,9 +61,10 @@ static bool same_columns(const struct tarn_schema *a, const struct tarn_schema *
         same = tarn_slice_equal(a->fields[i].name, b->fields[i].name) &&
                tarn_type_equal(a->fields[i].type, b->fields[i].type, false);
     return same &&
-           same_names(a->partition_keys, a->partition_key_count, b->partition_keys,
-                      b->partition_key_count) &&
-           same_names(a->primary_keys, a->primary_key_count, b->primary_keys, b->primary_key_count);
+           tarn_slices_equal(a->partition_keys, a->partition_key_count, b->partition_keys,
+                             b->partition_key_count) &&
+           tarn_slices_equal(a->primary_keys, a->primary_key_count, b->primary_keys,
+                             b->primary_key_count);
 }
 
 /* The first schema of a table that isn't there yet; of one that is, its columns and keys are the ones that were asked for. */

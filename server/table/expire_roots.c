@@ -508,15 +508,6 @@ static struct tarn_status *keep_branches(struct tarn_leave *leave)
     return TARN_OK;
 }
 
-static bool same_names(const struct tarn_slice *a, size_t a_count, const struct tarn_slice *b,
-                       size_t b_count)
-{
-    bool same = a_count == b_count;
-    for (size_t i = 0; same && i < a_count; i++)
-        same = tarn_slice_equal(a[i], b[i]);
-    return same;
-}
-
 struct tarn_status *tarn_leave__check_refs(struct tarn_leave *leave, bool *same)
 {
     struct tarn_slice *tags, *branches;
@@ -524,8 +515,8 @@ struct tarn_status *tarn_leave__check_refs(struct tarn_leave *leave, bool *same)
     struct tarn_op *op = leave->op;
     TARN_TRY(list_names(op, leave->table, op->arena, &tags, &tag_count));
     TARN_TRY(list_branches(op, leave->table, &branches, &branch_count));
-    *same = same_names(tags, tag_count, leave->tag_names, leave->tag_count) &&
-            same_names(branches, branch_count, leave->branch_names, leave->branch_count);
+    *same = tarn_slices_equal(tags, tag_count, leave->tag_names, leave->tag_count) &&
+            tarn_slices_equal(branches, branch_count, leave->branch_names, leave->branch_count);
     return TARN_OK;
 }
 
