@@ -782,9 +782,7 @@ static void give_memory_back(void)
     mallopt(M_ARENA_MAX, 4);
 }
 
-/* It is called before all else. */
-__attribute__((section(".preinit_array"),
-               used)) static void (*first)(void) = tarn_hold_standard_files;
+TARN_HOLD_STANDARD_FILES;
 
 int main(int argc, char **argv)
 {

@@ -329,9 +329,7 @@ static int core_count(void)
     return n < 2 ? 2 : n > 64 ? 64 : (int)n;
 }
 
-/* It is called before all else. */
-__attribute__((section(".preinit_array"),
-               used)) static void (*first)(void) = tarn_hold_standard_files;
+TARN_HOLD_STANDARD_FILES;
 
 int main(int argc, char **argv)
 {

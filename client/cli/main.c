@@ -28,9 +28,7 @@ static void catch_signals(void)
     signal(SIGPIPE, SIG_IGN); /* a write says so, and we end quietly */
 }
 
-/* It is called before all else. */
-__attribute__((section(".preinit_array"),
-               used)) static void (*first)(void) = tarn_hold_standard_files;
+TARN_HOLD_STANDARD_FILES;
 
 int main(int argc, char **argv)
 {

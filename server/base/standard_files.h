@@ -5,7 +5,12 @@
 #ifndef TARN_BASE_STANDARD_FILES_H
 #define TARN_BASE_STANDARD_FILES_H
 
-/* Takes the numbers that are free; reading and writing there fails. Before main (.preinit_array), as libraries open files when they are loaded. */
+/* Takes the numbers that are free; reading and writing there fails. */
 void tarn_hold_standard_files(void);
+
+/* Once beside main: it is called before all else, as libraries open files when they are loaded. */
+#define TARN_HOLD_STANDARD_FILES                                                                   \
+    __attribute__((section(".preinit_array"), used)) static void (*hold_standard_files)(void) =    \
+        tarn_hold_standard_files
 
 #endif
