@@ -181,12 +181,8 @@ struct tarn_status *tarn_leave__index_manifest(struct tarn_op *op, struct tarn_t
                                                struct tarn_slice name, struct tarn_arena *arena,
                                                struct tarn_index_file **out, size_t *count)
 {
-    TARN_OWN(tarn_buf_drop) struct tarn_buf bytes = {0};
-    const char *key = tarn_table__key(op, table, "manifest/%.*s", TARN_SLICE_ARG(name));
-    TARN_TRY(tarn_store_get(table->env->store, op, key, &bytes));
-    struct tarn_status *s = tarn_index_manifest_decode(
-        tarn_arena_copy(arena, tarn_buf_slice(&bytes)), arena, out, count);
-    return s == TARN_OK ? s : tarn_status_wrap(s, "%s", key);
+    return tarn_status_wrap(tarn_table__read_index_manifest(op, table, name, arena, out, count),
+                            "index manifest %.*s", TARN_SLICE_ARG(name));
 }
 
 static struct tarn_status *take_index(struct reading *r, struct tarn_slice name)

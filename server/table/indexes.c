@@ -98,15 +98,23 @@ static struct cached *find_slot(struct tarn_table *table, struct tarn_slice name
     return NULL;
 }
 
-static struct tarn_status *read_manifest(struct tarn_op *op, struct tarn_table *table,
-                                         struct tarn_slice name, struct cached *slot)
+struct tarn_status *tarn_table__read_index_manifest(struct tarn_op *op, struct tarn_table *table,
+                                                    struct tarn_slice name,
+                                                    struct tarn_arena *arena,
+                                                    struct tarn_index_file **out, size_t *count)
 {
     TARN_OWN(tarn_buf_drop) struct tarn_buf bytes = {0};
     const char *key = tarn_table__key(op, table, "manifest/%.*s", TARN_SLICE_ARG(name));
-    struct tarn_status *s = tarn_store_get(table->env->store, op, key, &bytes);
-    if (s == TARN_OK)
-        s = tarn_index_manifest_decode(tarn_arena_copy(slot->arena, tarn_buf_slice(&bytes)),
-                                       slot->arena, &slot->files, &slot->count);
+    TARN_TRY(tarn_store_get(table->env->store, op, key, &bytes));
+    return tarn_index_manifest_decode(tarn_arena_copy(arena, tarn_buf_slice(&bytes)), arena, out,
+                                      count);
+}
+
+static struct tarn_status *read_manifest(struct tarn_op *op, struct tarn_table *table,
+                                         struct tarn_slice name, struct cached *slot)
+{
+    struct tarn_status *s =
+        tarn_table__read_index_manifest(op, table, name, slot->arena, &slot->files, &slot->count);
     if (s != TARN_OK)
         return tarn_status_wrap(s, "table %s, index manifest %.*s", table->name,
                                 TARN_SLICE_ARG(name));

@@ -271,7 +271,6 @@ static struct tarn_status *check_there(struct tarn_inspect *in,
 static struct tarn_status *check_index(struct tarn_inspect *in,
                                        const struct tarn_version_check *check)
 {
-    TARN_OWN(tarn_buf_drop) struct tarn_buf bytes = {0};
     TARN_OWN(tarn_arena_drop) struct tarn_arena *arena = tarn_arena_new();
     struct tarn_slice name = check->snapshot->index_manifest;
     struct tarn_index_file *files = NULL;
@@ -280,9 +279,8 @@ static struct tarn_status *check_index(struct tarn_inspect *in,
     if (name.data == NULL || !see(in, name))
         return TARN_OK;
     const char *where = tarn_table__key(in->op, in->table, "manifest/%.*s", TARN_SLICE_ARG(name));
-    struct tarn_status *s = tarn_store_get(in->table->env->store, in->op, where, &bytes);
-    if (s == TARN_OK)
-        s = tarn_index_manifest_decode(tarn_buf_slice(&bytes), arena, &files, &count);
+    struct tarn_status *s =
+        tarn_table__read_index_manifest(in->op, in->table, name, arena, &files, &count);
     TARN_TRY(tarn_inspect__judge(
         in, s, where,
         tarn_arena_printf(in->op->arena, "the index manifest of %s can't be read", check->name),

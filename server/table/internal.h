@@ -531,6 +531,10 @@ void tarn_table__note_sequences(struct tarn_table *table, struct tarn_slice json
 void tarn_table__sequences_end(struct tarn_table *table); /* frees the cache */
 
 /* --- index files (indexes.c) --- */
+/* The index files of a manifest, as it lies in the store; in the arena. */
+TARN_MUST struct tarn_status *tarn_table__read_index_manifest(
+    struct tarn_op *op, struct tarn_table *table, struct tarn_slice name, struct tarn_arena *arena,
+    struct tarn_index_file **out, size_t *count);
 /* The index files of a manifest (absent name: none), from the table's cache; in the mailbox. Borrowed until the next
  * call. */
 TARN_MUST struct tarn_status *tarn_table__index_files(struct tarn_op *op, struct tarn_table *table,
