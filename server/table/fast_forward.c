@@ -22,10 +22,13 @@ static struct tarn_status *read_snapshot(struct job *j, struct tarn_table *table
     return tarn_table__read_snapshot(j->op, table, id, j->op->arena, found, json, &snapshot);
 }
 
+/* What has expired in the table stays so, though the branch may have it still. */
 static struct tarn_status *find_common(struct job *j)
 {
+    const struct tarn_table_view *view = &j->table->view->view;
     j->common = j->first - 1;
-    for (int64_t id = j->first; id <= j->last; id++) {
+    for (int64_t id = TARN_MAX(j->first, view->earliest_id); id <= j->last && view->has_snapshot;
+         id++) {
         struct tarn_slice ours, theirs;
         bool in_table, in_branch;
         TARN_TRY(read_snapshot(j, j->table, id, &in_table, &ours));
@@ -124,9 +127,9 @@ static struct tarn_status *rewrite(struct job *j)
     struct tarn_table *table = j->table;
     const struct tarn_slice *tags;
     size_t tag_count;
-    int64_t earliest = table->view->view.earliest_id;
     bool unhinted;
-    bool apart = j->common < earliest || table->head->id == 0; /* nothing is left of the table's */
+    /* What the table has below the branch's first is none of that one's past. */
+    bool apart = j->common < j->first;
     TARN_TRY(tarn_table__tags_above(op, table, j->common, &tags, &tag_count));
     tarn_table__hint_wait(table);
     tarn_table__expire_wait(table);

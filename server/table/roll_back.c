@@ -131,6 +131,15 @@ static struct tarn_status *restore(struct job *j)
                      j->restored, &created);
 }
 
+/* `to` may lie right below the history, which then begins with it; whoever believed the old hint would miss it once the rest has been replaced. */
+static struct tarn_status *lower_earliest(struct job *j)
+{
+    int64_t earliest;
+    TARN_TRY(tarn_table__read_hint(j->op, j->table, "EARLIEST", &earliest));
+    return earliest > j->out->to ? tarn_table__put_hint(j->op, j->table, "EARLIEST", j->out->to)
+                                 : TARN_OK;
+}
+
 static struct tarn_status *rewrite(struct job *j)
 {
     struct tarn_op *op = j->op;
@@ -141,6 +150,8 @@ static struct tarn_status *rewrite(struct job *j)
     TARN_TRY(restore(j));
     TARN_TRY(j->out->from == j->out->to ? tarn_table__put_hint(op, table, "LATEST", j->out->to)
                                         : tarn_table__hint_back(op, table, j->out->to, &unhinted));
+    if (!unhinted)
+        TARN_TRY(lower_earliest(j));
     TARN_TRY(
         tarn_table__truncate(op, table, j->out->from, j->out->to, j->out->tags, j->out->tag_count));
     if (unhinted) { /* `to` lay below the history, now or when this was cut off before */

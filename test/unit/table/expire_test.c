@@ -351,6 +351,70 @@ TARN_TEST(expire, leaves_what_tags_have)
 }
 
 /* A file that was deleted and is there again: of the versions before, a tag may have it, too. */
+/* It may lie right below the history, or with a gap between. */
+TARN_TEST(expire, lets_a_tag_that_was_expired_be_rolled_back_to)
+{
+    for (int tagged = 1; tagged <= 3; tagged++) {
+        TARN_OWN(fixture_fini) struct fixture f;
+        struct tarn_roll_back request = {
+            .only_from = NONE, .to = {.tag = S("t"), TARN_VERSION_NONE, .snapshot_id = NONE}};
+        struct tarn_roll_back_result result;
+        shape_init(&f, t, &dynamic);
+        for (int i = 0; i < 5; i++)
+            add(&f, tarn_arena_printf(t->arena, "a%d", i));
+        tag(&f, "t", tagged);
+        expire_well(&f, keep(2));
+        expect_ok(tarn_table_roll_back(t->op, f.table, &request, &result));
+        expect_str(hint(&f), tarn_arena_printf(t->arena, "%d", tagged));
+        expect_int(add(&f, "b"), tagged + 1);
+        expect_int(add(&f, "c"), tagged + 2);
+        fixture_restart(&f, true);
+        TARN_OWN(tarn_table_view_drop) const struct tarn_table_view *view = NULL;
+        expect_ok(tarn_table_look(t->op, f.table, &view));
+        expect_int(view->earliest_id, tagged);
+        expect_ok(plan_of(&f, tagged));
+    }
+}
+
+/* The table may end before the branch begins, or have others under its ids: neither is that branch's past. */
+TARN_TEST(expire, lets_a_branch_be_gone_forward_to_that_has_lost_where_it_began)
+{
+    for (int own = 0; own < 6; own++) {
+        TARN_OWN(fixture_fini) struct fixture f;
+        TARN_OWN(tarn_table_drop_ref) struct tarn_table *branch = NULL;
+        TARN_OWN(tarn_table_view_drop) const struct tarn_table_view *view = NULL;
+        struct tarn_expiry out;
+        shape_init(&f, t, &dynamic);
+        add(&f, "a");
+        tag(&f, "t", 1);
+        expect_ok(tarn_table_create_branch(t->op, f.table, S("b"), S("t")));
+        expect_ok(tarn_table_open_branch(t->op, &f.env, "db.db/t", tarn_table_uuid(f.table), S("b"),
+                                         "b", &branch));
+        for (int i = 0; i < 3; i++) {
+            struct tarn_manifest_entry e =
+                entry(&f, TARN_ENTRY_ADD, tarn_arena_printf(t->arena, "b%d", i), 0);
+            struct tarn_commit c = {.kind = TARN_COMMIT_APPEND,
+                                    .append = {.entries = &e, .count = 1}};
+            commit_to(&f, branch, &c);
+        }
+        struct tarn_expire_request last = keep(1);
+        expect_ok(tarn_table_expire(t->op, branch, &last, &out));
+        expect_int(out.to, 4);
+        for (int i = 0; i < own; i++)
+            add(&f, tarn_arena_printf(t->arena, "own%d", i));
+        expect_ok(tarn_table_fast_forward(t->op, f.table, branch));
+        expect_ok(tarn_table_look(t->op, f.table, &view));
+        expect_int(view->earliest_id, 4);
+        expect_int(view->snapshot.id, 4);
+        expect_str(hint(&f), "4");
+        expect_int(others_oldest(&f), 4);
+        expect_str(fixture_files(&f, NONE, NULL), "a b0 b1 b2");
+        expect_int(add(&f, "c"), 5);
+        fixture_restart(&f, true);
+        expect_str(fixture_files(&f, NONE, NULL), "a b0 b1 b2 c");
+    }
+}
+
 TARN_TEST(expire, leaves_files_that_came_back)
 {
     TARN_OWN(fixture_fini) struct fixture f;
@@ -787,6 +851,13 @@ static void put_statistics(struct history *h, struct tarn_table *table)
     commit_to(h->f, table, &c);
 }
 
+static int64_t earliest(struct history *h)
+{
+    TARN_OWN(tarn_table_view_drop) const struct tarn_table_view *view = NULL;
+    expect_ok(tarn_table_look(h->f->t->op, h->f->table, &view));
+    return view->earliest_id;
+}
+
 static int64_t any_snapshot(struct history *h)
 {
     TARN_OWN(tarn_table_view_drop) const struct tarn_table_view *view = NULL;
@@ -961,6 +1032,8 @@ static void step(struct history *h)
         fast_forward(h);
     else
         expire_some(h, any_table(h));
+    if (folder_has(h->f, "snapshot/EARLIEST"))
+        expect_int(strtoll(hint(h->f), NULL, 10), earliest(h));
 }
 
 TARN_TEST(history, of_any_kind_keeps_all_that_is_named_and_nothing_else)
