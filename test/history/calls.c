@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "table/expire.h"
+
 /*
  * What clients do, what they are told, and whether it is so.
  *
@@ -430,7 +432,7 @@ static bool is_forgotten(const struct request *r)
         return true;
     for (int part = 0; part < 2; part++)
         for (int i = 0; i < r->landing_count[part]; i++)
-            if (r->landings[part][i]->removal == REMOVED_EXPIRE &&
+            if (truth_expired(r->landings[part][i]) &&
                 (world->receipts_may_be_lost || world->history_has_gaps))
                 return true;
     return false;
@@ -726,10 +728,60 @@ static void plan_older(struct life *life)
             broken("a plan is of snapshot %" PRId64 ", which was rolled back before", id);
     } else if (s != TARN_OK) {
         note("plan: %s", tarn_status_message(s));
-        if (world->calm && !life->dead && there != NULL && world->at[id] == there)
+        if (world->calm && !life->dead && there != NULL && world->at[id] == there &&
+            id >= truth_earliest_id())
             broken("a plan of snapshot %" PRId64 " fails: %s", id, tarn_status_message(s));
     }
     tarn_status_free(s);
+}
+
+/* --- expiries --- */
+
+/* In calm: nothing is left but what is to be kept. */
+static void check_expired(const struct tarn_expiry *out, const struct tarn_status *s)
+{
+    const struct snap *latest = truth_latest();
+    int64_t want =
+        latest == NULL ? 0 : TARN_MAX(latest->id - world->plan.keep_last + 1, world->hinted);
+    if (s != TARN_OK)
+        broken("an expiry fails: %s", tarn_status_message(s));
+    /* The oldest go first; what others left below a gap nobody looks for. */
+    if (want > 1 && !out->is_held && world->at[want - 1] != NULL && !world->at[want - 1]->floating)
+        broken("snapshot %" PRId64 " is left by an expiry that keeps %" PRId64 " of %" PRId64
+               " (%s)",
+               want - 1, world->plan.keep_last, latest->id, out->kept_by);
+}
+
+static void expire(struct life *life)
+{
+    TARN_OWN(tarn_op_fini) struct tarn_op op;
+    tarn_op_init(&op);
+    const struct tarn_expire_request request = {.keep_last = world->plan.keep_last,
+                                                .older_than_ms = TARN_EXPIRE_OPTION,
+                                                .keep_from = INT64_MAX};
+    struct tarn_expiry out = {0};
+    note("expires all but %" PRId64, request.keep_last);
+    world->expiring++;
+    struct tarn_status *s = tarn_table_expire(&op, life->table, &request, &out);
+    world->expiring--;
+    note("expired %" PRId64 " to %" PRId64 ": %s %s", out.from, out.to, reason_of(s),
+         s == TARN_OK ? "" : tarn_status_message(s));
+    world->expiries += s == TARN_OK && !life->dead && out.to > out.from;
+    if (world->calm && !life->dead)
+        check_expired(&out, s);
+    tarn_status_free(s);
+}
+
+void expirer_main(void)
+{
+    for (int n = (int)sim_between(SIM_WORK, 1, 30); world->plan.keep_last > 0 && n > 0; n--) {
+        sim_sleep_ms(sim_between(SIM_WORK, 0, sim_chance(SIM_WORK, 500) ? 500 : 10000));
+        struct life *life = life_enter_or_leave(&world->calm);
+        if (life != NULL && !world->calm && sim_now_ms() >= world->hold_until_ms)
+            expire(life); /* else somebody rewrites the past */
+        if (life != NULL)
+            life_leave(life);
+    }
 }
 
 /* --- a client --- */
@@ -795,6 +847,10 @@ void settle_all(void)
     }
     struct life *life = life_enter();
     plan_latest(life);
+    while (world->expiring > 0)
+        sim_sleep_ms(100);
+    if (world->plan.keep_last > 0)
+        expire(life);
     for (int i = 0; i < 10; i++)
         plan_older(life);
     life_leave(life);

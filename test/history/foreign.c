@@ -306,7 +306,9 @@ void foreign_expire(void)
             sim_sleep_ms(sim_between(SIM_WORK, 0, 50));
     }
     remove_unused(gone);
+    *removal_by_me() = REMOVED_EXPIRE;
     if (sim_chance(SIM_WORK, 900))
         put_hint("snapshot/EARLIEST", left);
+    *removal_by_me() = REMOVED_BY_US;
     let_go();
 }

@@ -165,6 +165,7 @@ struct plan { /* what a run is made of; drawn from the seed */
     bool remote;
     bool faults, kills, foreign, rewrites /* roll-back, expiry */, pauses, lose_state, lies;
     bool overwrites;
+    int64_t keep_last;      /* snapshots that an expiry of the daemon's leaves; 0: it makes none */
     int partitions;         /* 1: the table has none */
     bool changelog;         /* requests bring changelog files, too */
     const char *index_type; /* of index files that requests bring; NULL: none */
@@ -183,7 +184,10 @@ struct world {
     struct snap **snaps;
     size_t snap_count, snap_capacity;
     int64_t expired_to; /* ids up to this were used and expired */
-    int floating_count; /* in the folder now */
+    int64_t hinted;     /* the highest EARLIEST so far: what lies below is no history to anybody */
+    int expiring;       /* expiries of the daemon's under way, of dead lives, too */
+    int64_t expiries, files_removed; /* that ended well; of data and indexes, by all of them */
+    int floating_count;              /* in the folder now */
     int64_t
         hold_until_ms; /* puts of snapshots don't arrive before: the past was rewritten a moment ago */
     int ghosts;        /* calls of dead lives that may still arrive */
@@ -219,12 +223,13 @@ const char *reason_of(const struct tarn_status *s);
 /* truth.c */
 struct tarn_store *truth_store_new(struct tarn_store *memory);
 struct snap *truth_latest(void); /* the newest that isn't floating; NULL: none */
-int64_t truth_earliest_id(void); /* 0: none */
+int64_t truth_earliest_id(void); /* that is history to all; 0: none */
 struct snap *truth_find(int64_t id,
                         struct tarn_slice delta_list); /* NULL: there never was such a one */
 /* Was it the newest at some moment from `from_ms`, to event `seq`? snap NULL: no snapshot at all. */
 bool truth_was_latest(const struct snap *snap, int64_t from_ms, int seq);
 bool truth_survives(const struct snap *snap, int seq); /* not rolled back or taken back by then */
+bool truth_expired(const struct snap *snap); /* it is gone, or lies below what is said to be left */
 /* The daemon has shown that it knows the history up to this snapshot. */
 void truth_seen(struct snap *snap);
 /* What lies below a gap is no history to anybody, and after the end of who put it nobody knows it: it stays. */
@@ -262,6 +267,8 @@ void watcher_main(int number);
 
 /* calls.c */
 void client_main(int number);
+/* Expiries, by a thread of their own: clients wait for none. */
+void expirer_main(void);
 void settle_all(
     void); /* at the end, in calm: every request's fate is asked for and must be the truth */
 

@@ -26,7 +26,7 @@ struct outcome {
     int64_t snapshots, requests;
     int64_t answers[4], fates[6];
     int64_t lives, floating, events, overwrites[4] /* by tarn_overwrite */, drops, changelogs,
-        indexes;
+        indexes, expiries, files_removed;
 };
 
 static uint64_t number_of(const char *variable, uint64_t otherwise)
@@ -54,6 +54,8 @@ static void play(uint64_t seed, enum mutation mutation, const char *scratch, str
     out->requests = (int64_t)world->request_count;
     out->lives = world->life_count;
     out->events = world->events_told;
+    out->expiries = world->expiries;
+    out->files_removed = world->files_removed;
     memcpy(out->answers, world->answers, sizeof out->answers);
     memcpy(out->fates, world->fates, sizeof out->fates);
     for (size_t i = 0; i < world->snap_count; i++)
@@ -108,6 +110,8 @@ static void count(struct tally *tally, uint64_t seed, int status, const struct o
         tally->sum.drops += one->drops;
         tally->sum.changelogs += one->changelogs;
         tally->sum.indexes += one->indexes;
+        tally->sum.expiries += one->expiries;
+        tally->sum.files_removed += one->files_removed;
         for (int i = 0; i < 4; i++)
             tally->sum.overwrites[i] += one->overwrites[i];
         for (int i = 0; i < 4; i++)
@@ -169,7 +173,7 @@ TARN_TEST(history, seeds)
            " requests, %" PRId64 " snapshots (%" PRId64 " taken back)\n"
            "  overwrites: table %" PRId64 ", partition %" PRId64 " (dropped %" PRId64
            "), dynamic %" PRId64 "; with changelog: %" PRId64 " snapshots; index files: %" PRId64
-           "\n"
+           "; expiries: %" PRId64 ", files removed: %" PRId64 "\n"
            "  streams: %" PRId64 " snapshots told\n  told: landed %" PRId64 ", refused %" PRId64
            ", unknown %" PRId64 "\n"
            "  asked: landed %" PRId64 ", refused %" PRId64 ", open %" PRId64
@@ -177,8 +181,9 @@ TARN_TEST(history, seeds)
            n, first, tally.failed, sum->lives, sum->requests, sum->snapshots, sum->floating,
            sum->overwrites[TARN_OVERWRITE_TABLE], sum->overwrites[TARN_OVERWRITE_PARTITIONS],
            sum->drops, sum->overwrites[TARN_OVERWRITE_DYNAMIC], sum->changelogs, sum->indexes,
-           sum->events, sum->answers[1], sum->answers[2], sum->answers[3], sum->fates[0],
-           sum->fates[1], sum->fates[2], sum->fates[3], sum->fates[4], sum->fates[5]);
+           sum->expiries, sum->files_removed, sum->events, sum->answers[1], sum->answers[2],
+           sum->answers[3], sum->fates[0], sum->fates[1], sum->fates[2], sum->fates[3],
+           sum->fates[4], sum->fates[5]);
     expect_uint(tally.failed, 0);
 }
 

@@ -96,21 +96,23 @@ static void draw_plan(struct plan *p, uint64_t seed, enum mutation mutation)
     p->changelog = sim_chance(SIM_WORK, 400);
     if (sim_chance(SIM_WORK, 400))
         p->index_type = sim_chance(SIM_WORK, 500) ? TARN_INDEX_HASH : TARN_INDEX_DELETION_VECTORS;
+    if (sim_chance(SIM_WORK, 500))
+        p->keep_last = sim_between(SIM_WORK, 1, sim_chance(SIM_WORK, 500) ? 4 : 20);
 }
 
 static void note_plan(const struct plan *p)
 {
-    note(
-        "seed %" PRIu64
-        ": %d clients x %d, %d users, %d watchers%s%s%s%s%s%s%s%s%s%s%s%s%s, foreign_check %" PRId64
-        " ms, group-commit %s, latency %d",
-        p->seed, p->clients, p->operations, p->users, p->watchers, p->remote ? ", remote" : "",
-        p->faults ? ", faults" : "", p->lies ? ", lies" : "", p->kills ? ", kills" : "",
-        p->foreign ? ", foreign" : "", p->rewrites ? ", rewrites" : "", p->pauses ? ", pauses" : "",
-        p->lose_state ? ", lost state" : "", p->overwrites ? ", overwrites" : "",
-        p->partitions > 1 ? ", partitions" : "", p->changelog ? ", changelog" : "",
-        p->index_type != NULL ? ", index files " : "", p->index_type != NULL ? p->index_type : "",
-        p->foreign_check_ms, p->group_commit, p->latency_ms);
+    note("seed %" PRIu64
+         ": %d clients x %d, %d users, %d watchers%s%s%s%s%s%s%s%s%s%s%s%s%s, keep %" PRId64
+         ", foreign_check %" PRId64 " ms, group-commit %s, latency %d",
+         p->seed, p->clients, p->operations, p->users, p->watchers, p->remote ? ", remote" : "",
+         p->faults ? ", faults" : "", p->lies ? ", lies" : "", p->kills ? ", kills" : "",
+         p->foreign ? ", foreign" : "", p->rewrites ? ", rewrites" : "",
+         p->pauses ? ", pauses" : "", p->lose_state ? ", lost state" : "",
+         p->overwrites ? ", overwrites" : "", p->partitions > 1 ? ", partitions" : "",
+         p->changelog ? ", changelog" : "", p->index_type != NULL ? ", index files " : "",
+         p->index_type != NULL ? p->index_type : "", p->keep_last, p->foreign_check_ms,
+         p->group_commit, p->latency_ms);
 }
 
 /* --- the threads --- */
@@ -142,6 +144,13 @@ static void *run_foreign(void *arg)
         else if (world->plan.rewrites)
             foreign_expire();
     }
+    world->helpers_running--;
+    return NULL;
+}
+
+static void *run_expirer(void *arg)
+{
+    expirer_main();
     world->helpers_running--;
     return NULL;
 }
@@ -331,18 +340,20 @@ void run_seed(uint64_t seed, enum mutation mutation, const char *scratch, uint64
     snprintf(world->folder, sizeof world->folder, "%s%s", scratch == NULL ? "" : scratch,
              scratch == NULL ? "" : "/");
     snprintf(world->left, sizeof world->left, "%sstate-1", world->folder);
-    pthread_t clients[16], watchers[4], foreign;
+    pthread_t clients[16], watchers[4], foreign, expirer;
     world->clients_running = world->plan.clients;
     for (int i = 0; i < world->plan.clients; i++)
         pthread_create(&clients[i], NULL, run_client, (void *)(intptr_t)i);
     for (int i = 0; i < world->plan.watchers; i++)
         pthread_create(&watchers[i], NULL, run_watcher, (void *)(intptr_t)i);
-    world->helpers_running++;
+    world->helpers_running += 2;
     pthread_create(&foreign, NULL, run_foreign, NULL);
+    pthread_create(&expirer, NULL, run_expirer, NULL);
     play();
     for (int i = 0; i < world->plan.clients; i++)
         pthread_join(clients[i], NULL);
     end_in_calm(watchers);
     pthread_join(foreign, NULL);
+    pthread_join(expirer, NULL);
     *hash = tarn_xxh64(tarn_buf_slice(&world->trace), 0);
 }

@@ -425,7 +425,7 @@ struct snap *truth_latest(void)
 
 int64_t truth_earliest_id(void)
 {
-    for (int64_t id = 1; id < HISTORY_IDS_MAX; id++)
+    for (int64_t id = TARN_MAX(world->hinted, (int64_t)1); id < HISTORY_IDS_MAX; id++)
         if (world->at[id] != NULL && !world->at[id]->floating)
             return id;
     return 0;
@@ -476,8 +476,18 @@ void truth_seen(struct snap *snap)
         snap->seen = true;
 }
 
+bool truth_expired(const struct snap *snap)
+{
+    return snap->removal == REMOVED_EXPIRE ||
+           (snap->removal == REMOVED_NOT && snap->id < world->hinted);
+}
+
 bool may_rewrite(void)
 {
+    /* Two who rewrite the past at once harm each other: neither Paimon's nor ours can see the other begin. */
+    if (world->plan.keep_last > 0 && (world->expiring > 0 || world->ghosts > 0 ||
+                                      tarn_store_faulty_late_count(world->faulty) > 0))
+        return false;
     return world->floating_count == 0 &&
            (!world->plan.lose_state ||
             (world->ghosts == 0 &&
@@ -714,7 +724,7 @@ static void check_once(struct snap *snap, struct request *r, int part)
 {
     for (int i = 0; i < r->landing_count[part]; i++) {
         const struct snap *before = r->landings[part][i];
-        if (before->removal == REMOVED_EXPIRE && may_be_forgotten())
+        if (truth_expired(before) && may_be_forgotten())
             continue; /* nothing is left that tells of it */
         if (before != snap && !before->floating && truth_survives(before, snap->created_seq))
             broken("request %d lands twice, in snapshots %" PRId64 " and %" PRId64, r->number,
@@ -732,7 +742,7 @@ static void check_rising(const struct snap *snap, const struct request *r)
             continue;
         for (int l = 0; l < other->landing_count[0]; l++) {
             const struct snap *before = other->landings[0][l];
-            if (before->removal == REMOVED_EXPIRE && may_be_forgotten())
+            if (truth_expired(before) && may_be_forgotten())
                 continue;
             if (before != snap && !before->floating && truth_survives(before, snap->created_seq))
                 broken("identifier %" PRId64 " of %s lands in snapshot %" PRId64 ", %" PRId64
@@ -899,27 +909,29 @@ static void removed(int64_t id)
     struct snap *snap = world->at[id];
     if (snap == NULL)
         return;
-    snap->removal = my_removal;
+    bool by_us = my_removal == REMOVED_BY_US;
+    bool ours_expired = by_us && !snap->floating && id < world->hinted;
+    snap->removal = ours_expired ? REMOVED_EXPIRE : my_removal;
     snap->removed_ms = sim_now_ms();
     snap->removed_seq = note("- snapshot-%" PRId64 " %s", id,
-                             my_removal == REMOVED_ROLL_BACK ? "rolled back"
-                             : my_removal == REMOVED_EXPIRE  ? "expired"
-                                                             : "taken back");
+                             snap->removal == REMOVED_ROLL_BACK ? "rolled back"
+                             : snap->removal == REMOVED_EXPIRE  ? "expired"
+                                                                : "taken back");
     world->at[id] = NULL;
     if (my_removal == REMOVED_ROLL_BACK)
         world->was_rolled_back = true;
-    if (my_removal == REMOVED_EXPIRE)
+    if (snap->removal == REMOVED_EXPIRE)
         world->expired_to = TARN_MAX(world->expired_to, id);
     /* Where the past was rewritten and part of it is gone, nobody can tell from where on it was another; nor whether it was,
      * where nothing is left of what the daemon has seen. */
-    if (!snap->floating &&
+    if (!by_us && !snap->floating &&
         (!snap->seen || (world->was_rolled_back && world->expired_to > 0) || !any_is_seen()))
         world->history_has_gaps = true;
     if (snap->floating)
         world->floating_count--;
-    if (my_removal == REMOVED_BY_US && (!snap->floating || snap->told))
+    if (by_us && !ours_expired && (!snap->floating || snap->told))
         broken("the daemon removed snapshot %" PRId64, id);
-    if (my_removal != REMOVED_BY_US)
+    if (!by_us)
         world->last_rewrite_ms = sim_now_ms();
     note_latest(snap->removed_seq);
 }
@@ -987,6 +999,53 @@ static struct tarn_status *truth_stat(void *self, struct tarn_op *op, const char
     return tarn_store_stat(self, op, key, found, out);
 }
 
+/* An expiry of the daemon's says first from where on history is left: no less than it was told to keep. */
+static void hinted(const char *key, struct tarn_slice body)
+{
+    int64_t id;
+    if (strcmp(key, HISTORY_TABLE "/snapshot/EARLIEST") != 0)
+        return;
+    struct tarn_status *s = tarn_parse_i64(body, &id);
+    if (s != TARN_OK || id <= 0 || id >= HISTORY_IDS_MAX)
+        broken("EARLIEST becomes \"%.*s\"", TARN_SLICE_ARG(body));
+    note("EARLIEST is %" PRId64, id);
+    const struct snap *latest = truth_latest();
+    if (my_removal == REMOVED_BY_US && id > world->hinted && world->at[id] != NULL &&
+        id > latest->id - TARN_MAX(world->plan.keep_last, (int64_t)1) + 1)
+        broken("EARLIEST becomes %" PRId64 ", of %" PRId64, id, latest->id);
+    if (world->at[id] != NULL)
+        world->hinted = TARN_MAX(world->hinted, id);
+}
+
+static bool names(const struct snap *snap, const struct file *file, const struct index_file *index)
+{
+    bool has = file != NULL && (files_have(&snap->live, file) || files_have(&snap->changes, file));
+    for (int p = 0; p < HISTORY_PARTITIONS_MAX; p++)
+        for (int b = 0; b < HISTORY_BUCKETS; b++)
+            has = has || (index != NULL && snap->indexes.of[p][b] == index);
+    return has;
+}
+
+/* Data and index files are names alone here, and so is their removal: none that a snapshot which is left has, nor of a request that may
+ * still land. */
+static void file_removed(const char *key)
+{
+    const char *slash = strrchr(key, '/');
+    struct tarn_slice name = tarn_slice_str(slash == NULL ? key : slash + 1);
+    const struct file *file = strstr(key, "/bucket-") == NULL ? NULL : file_find(name);
+    const struct index_file *index =
+        strstr(key, "/index/") == NULL ? NULL : tarn_map_find(world->index_by_name, name);
+    const struct request *r = file != NULL ? file->request : index != NULL ? index->request : NULL;
+    if (file == NULL && index == NULL)
+        return;
+    world->files_removed++;
+    for (int64_t id = TARN_MAX(world->hinted, (int64_t)1); id < HISTORY_IDS_MAX; id++)
+        if (world->at[id] != NULL && !world->at[id]->floating && names(world->at[id], file, index))
+            broken("%s is removed, which snapshot %" PRId64 " has", key, id);
+    if (r != NULL && r->landing_count[0] + r->landing_count[1] == 0)
+        broken("%s is removed, of request %d, which has not landed", key, r->number);
+}
+
 /* What happens and what is noted of it are one step: nobody runs in between. */
 static struct tarn_status *truth_put(void *self, struct tarn_op *op, const char *key,
                                      struct tarn_slice body)
@@ -1001,6 +1060,7 @@ static struct tarn_status *truth_put(void *self, struct tarn_op *op, const char 
             broken("snapshot %" PRId64 " is replaced by another", id);
         created(id, body);
     }
+    hinted(key, body);
     return TARN_OK;
 }
 
@@ -1028,6 +1088,7 @@ static struct tarn_status *truth_remove(void *self, struct tarn_op *op, const ch
     TARN_TRY(tarn_store_remove(self, op, key));
     if (snapshot_id(key, &id))
         removed(id);
+    file_removed(key);
     return TARN_OK;
 }
 

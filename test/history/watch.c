@@ -159,7 +159,7 @@ static void check_reset(const struct watcher *w, const struct tarn_status *s)
     bool may_not_know =
         world->receipts_may_be_lost || world->history_has_gaps || world->was_rolled_back;
     if (reason == TARN_SNAPSHOT_EXPIRED && w->last != NULL &&
-        w->last->id + !may_not_know > world->expired_to)
+        w->last->id + !may_not_know > TARN_MAX(world->expired_to, world->hinted - 1))
         broken("watcher %d is told that what comes after %" PRId64 " has expired: %s", w->number,
                w->last->id, tarn_status_message(s));
 }
