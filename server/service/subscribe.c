@@ -142,6 +142,14 @@ struct tarn_status *tarn_service__check_position(struct tarn_op *op, struct tarn
     return TARN_OK;
 }
 
+struct tarn_status *tarn_service__check_left(struct tarn_op *op, struct tarn_table *table,
+                                             int64_t id)
+{
+    int64_t earliest, latest;
+    TARN_TRY(tarn_table_find_ids(op, table, &earliest, &latest));
+    return earliest > id ? expired(op, table, id) : TARN_OK;
+}
+
 /* --- where to begin --- */
 
 struct start {

@@ -232,7 +232,8 @@ struct tarn_status *tarn_service__entry_make(struct tarn_op *op, struct tarn_tab
         return ended;
     }
     TARN_TRY(s);
-    if (made)
-        *out = tarn_move(entry);
+    if (!made)
+        return tarn_service__check_left(op, table, entry->snapshot_id);
+    *out = tarn_move(entry);
     return TARN_OK;
 }

@@ -55,6 +55,9 @@ TARN_MUST struct tarn_status *tarn_service__plan_difference(struct tarn_op *op,
                                                             int64_t to, struct tarn_slice where,
                                                             struct tarn_plan *out);
 uint64_t tarn_service__topic_filter(const struct tarn_topic_spec *spec);
+/* SNAPSHOT_EXPIRED: `id` lies below what is said to be left, though it may be in the folder still: an expiry was cut off. */
+TARN_MUST struct tarn_status *tarn_service__check_left(struct tarn_op *op, struct tarn_table *table,
+                                                       int64_t id);
 /* Does the stream go on at `position`? Why not, if not. As the folder is now. */
 TARN_MUST struct tarn_status *tarn_service__check_position(struct tarn_op *op,
                                                            struct tarn_table *table,

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Promise: whichever call of the store is the last one of a daemon, what was under way is afterwards not there, wholly there, or half there in the
 way that it says: roll-backs (to a snapshot, to a tag whose snapshot has expired, of schemas), fast-forwards, tags and branches that come and go,
-and over REST tables that are made, altered, renamed, replaced, registered and dropped. The state may go, too. Then the same call goes on, or another
+snapshots that expire, and over REST tables that are made, altered, renamed, replaced, registered and dropped. The state may go, too. Then the same call goes on, or another
 one, and each table's folder is at each moment a history that others can read: Paimon's Java library and pypaimon do, where ../shared is there.
 
 TARN_STORE_FAULTS ends the process after its N-th call (server/store/faulty.h), for each N. What is right is measured: the same call, undisturbed.
@@ -74,12 +74,13 @@ def check_version(folder, manifests, path, what):
 
 def check_history(folder, manifests):
     """As Paimon reads a folder: schemas and snapshots without a gap, the hint the newest's (it is believed if the next isn't there)."""
-    schemas, snapshots = numbers(os.path.join(folder, "schema"), "schema"), numbers(os.path.join(folder, "snapshot"), "snapshot")
+    schemas, snapshots = (numbers(os.path.join(folder, kind), kind) for kind in ("schema", "snapshot"))
     equal(schemas, list(range(len(schemas))), f"{folder}: schemas")
     earliest, latest = (hint(folder, name) for name in ("EARLIEST", "LATEST"))
     if snapshots:  # those before the hint are of no history: not yet, or no more
         first = earliest if earliest in snapshots else snapshots[0]
-        equal([n for n in snapshots if n >= first], list(range(first, snapshots[-1] + 1)), f"{folder}: snapshots")
+        snapshots = [n for n in snapshots if n >= first]
+        equal(snapshots, list(range(first, snapshots[-1] + 1)), f"{folder}: snapshots")
     if latest is not None:
         check(latest + 1 in snapshots or latest == max(snapshots, default=0), f"{folder}: the hint is {latest}, snapshots are {snapshots}")
     for n in snapshots:
@@ -130,11 +131,12 @@ def without_folder(state):
 
 class Operation:
     """send(d) carries it out -> (whether it did, what was said). tables: those that it is about, as they are called before and afterwards.
-    done: what it says when it was done already; counted: what then is another all the same. between(seen, old, new): whether it may leave this, of its first table."""
+    done: what it says when it was done already; counted: what then is another all the same.
+    needs_state: without it, nothing is done for a while. between(seen, old, new): whether it may leave this, of its first table."""
 
-    def __init__(self, name, tables, send, done=None, between=None, prepare=None, settle=None, counted=()):
+    def __init__(self, name, tables, send, done=None, between=None, prepare=None, settle=None, counted=(), needs_state=False):
         self.name, self.tables, self.send, self.done, self.between = name, tables.split(), send, done, between
-        self.prepare, self.settle, self.counted = prepare, settle or send, counted
+        self.prepare, self.settle, self.counted, self.needs_state = prepare, settle or send, counted, needs_state
 
     def observe(self, d):
         return without_folder(self.look(d))
@@ -238,6 +240,8 @@ OPERATIONS = [
     Operation("fast-forward", "r.t", cli("branch", "fast-forward", "r.t", "b"), between=going_forward),
     Operation("fast-forward to one from before all that is left", "r.x", cli("branch", "fast-forward", "r.x", "b"), between=all_anew),
     Operation("roll back of schemas", "r.s", cli("schema", "rollback", "r.s", "--to", 0), between=fewer_schemas),
+    Operation("expire", "r.t", cli("expire", "r.t", "--keep-last", 1), needs_state=True),
+    Operation("expire a branch", "r.t", cli("expire", "r.t$branch_b", "--keep-last", 1), needs_state=True),
     Operation("create a tag", "r.t", cli("tag", "create", "r.t", "new", "--snapshot", 3), done="has a tag"),
     Operation("drop a tag", "r.t", cli("tag", "drop", "r.t", "kept"), done="has no tag"),
     Operation("create a branch", "r.t", cli("branch", "create", "r.t", "n", "--tag", "kept"), between=half_a_branch, settle=branch_anew(("--tag", "kept"))),
@@ -412,7 +416,7 @@ def cut_off_at_each(operation, first):
     for fault in ("kill_after", "kill_before") if EFFORT >= 100 else ("kill_after",):
         n = first + (rng.randrange(STEP) if STEP > 1 else 0)
         while True:
-            loses_state, goes_on = rng.random() < 0.5, rng.random() < 0.6
+            loses_state, goes_on = rng.random() < 0.5 and not operation.needs_state, rng.random() < 0.6
             try:
                 struck = run(operation, n, fault, old, new, loses_state, goes_on)
             except Exception as e:

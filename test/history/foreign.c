@@ -228,7 +228,7 @@ static void add_names(const struct snap *snap, struct tarn_map *names)
 static void remove_unused(struct tarn_map *gone)
 {
     TARN_OWN(tarn_map_drop) struct tarn_map *used = tarn_map_new();
-    for (int64_t id = 1; id < HISTORY_IDS_MAX; id++)
+    for (int64_t id = TARN_MAX(world->hinted, (int64_t)1); id < HISTORY_IDS_MAX; id++)
         if (world->at[id] != NULL && !world->at[id]->floating)
             add_names(world->at[id], used);
     size_t cursor = 0;

@@ -880,6 +880,8 @@ static void created(int64_t id, struct tarn_slice body)
              tarn_commit_kind_name(snap->s.kind), TARN_SLICE_ARG(snap->s.commit_user),
              snap->s.commit_identifier, snap->floating ? " FLOATING" : "", files_text(&snap->added),
              files_text(&snap->removed));
+    if (snap->floating && !snap->foreign && id < world->hinted)
+        return; /* a put that took long met a place that was taken, and expired: that is history to nobody */
     world->at[id] = snap;
     if (snap->floating) {
         world->floating_count++;

@@ -9,6 +9,7 @@
 
 #include "fixture.h"
 #include "service/subscribe_hub.h"
+#include "table/expire.h"
 
 #define TOLD_MAX 4000
 
@@ -758,6 +759,34 @@ TARN_TEST(subscribe, a_difference_ends_where_the_snapshot_before_has_expired)
 }
 
 /* Who is refused by what the table saw last is refused by what is there. */
+/* It may be long until the next one: whoever stands in what it left would wait. */
+TARN_TEST(subscribe, what_an_expiry_left_that_was_cut_off_is_an_explicit_end)
+{
+    for (int64_t removed = 0; removed <= 3; removed += 3) {
+        TARN_OWN(subs_fini) struct subs s;
+        subs_init(&s, t, 30000);
+        for (int i = 0; i < 6; i++)
+            commit_one(&s);
+        struct tarn_position second = position_of(&s, 2, true);
+        const struct tarn_expire_request last_2 = {
+            .keep_last = 2, .older_than_ms = TARN_EXPIRE_OPTION, .keep_from = INT64_MAX};
+        struct tarn_expiry out;
+        tarn_store_faulty_add(s.f.store, &(struct tarn_fault_rule){
+                                             .call = "remove", .fault = TARN_FAULT_FAIL_BEFORE});
+        expect_status(tarn_table_expire(t->op, s.table, &last_2, &out), TARN_IO_ERROR, "remove");
+        if (removed > 0)
+            remove_snapshot(&s, removed);
+        for (int changes = removed == 0; changes < 2; changes++) {
+            const struct tarn_topic_spec spec = {
+                .changes = changes, .how = TARN_CHANGES_AUTO, .where = "", .door = &door};
+            struct tarn_entry *entry;
+            expect_status(
+                tarn_service__entry_make(t->op, s.table, &spec, &second, 0, false, &entry),
+                TARN_SNAPSHOT_EXPIRED, "snapshot 3 of table db.k has expired");
+        }
+    }
+}
+
 TARN_TEST(subscribe, begins_with_what_is_there_now)
 {
     TARN_OWN(subs_fini) struct subs s;
