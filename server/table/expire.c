@@ -156,31 +156,6 @@ static struct tarn_status *find_end(struct expiring *x, const struct tarn_table_
     return TARN_OK;
 }
 
-/* Below the earliest there may be what an expiry that was cut off left, here or elsewhere, and another history, which goes only once what is above it
- * does. any: something does. */
-static struct tarn_status *find_leftover(struct expiring *x, int64_t earliest, bool any,
-                                         int64_t *begin)
-{
-    int64_t hint = 0;
-    *begin = earliest;
-    if (x->table->expire_clean || earliest <= 1)
-        return TARN_OK;
-    if (!any)
-        TARN_TRY(tarn_table__read_hint(x->op, x->table, "EARLIEST", &hint));
-    for (bool there = true; there && *begin > 1; *begin -= there) {
-        bool whole = true;
-        TARN_TRY(tarn_op_check(x->op));
-        TARN_TRY(tarn_store_stat(
-            x->table->env->store, x->op,
-            tarn_table__key(x->op, x->table, "snapshot/snapshot-%" PRId64, *begin - 1), &there,
-            NULL));
-        if (there && !any && hint < earliest)
-            TARN_TRY(tarn_table__has_lists(x->op, x->table, *begin - 1, &whole));
-        there = there && (any || hint >= earliest || !whole);
-    }
-    return TARN_OK;
-}
-
 /* --- the deed --- */
 
 struct begin_job {
@@ -234,7 +209,8 @@ static void run_take_back(void *arg)
     struct tarn_table *table = job->leave->table;
     if (table->expired_below == job->leave->end) {
         table->expired_below = 0;
-        job->status = tarn_table__set_earliest(job->leave->op, table, job->before);
+        if (table->head != NULL) /* else the next look finds it in the folder */
+            job->status = tarn_table__set_earliest(job->leave->op, table, job->before);
     }
     set_removes(table, false);
 }
@@ -482,7 +458,8 @@ static struct tarn_status *find_round(struct expiring *x, const struct tarn_tabl
             x->kept_by = why;
         *end = TARN_MAX(TARN_MIN(*end, x->keep_from), x->from);
     }
-    return is_first ? find_leftover(x, x->from, *end > x->from, begin) : TARN_OK;
+    return is_first ? tarn_expire__find_leftover(x->op, x->table, x->from, *end > x->from, begin)
+                    : TARN_OK;
 }
 
 #define ANEW_MAX 5

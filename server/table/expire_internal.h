@@ -67,6 +67,15 @@ TARN_MUST struct tarn_status *tarn_leave__index_key(struct tarn_leave *leave,
                                                     const struct tarn_index_file *file,
                                                     const char **out);
 
+bool tarn_leave__is_damaged(const struct tarn_status *s);
+
+/* --- expire_leftover.c --- */
+/* *begin: the first of those below the earliest that an expiry which was cut off left; earliest: none. Others stay. any: something goes above
+ * them, too. */
+TARN_MUST struct tarn_status *tarn_expire__find_leftover(struct tarn_op *op,
+                                                         struct tarn_table *table, int64_t earliest,
+                                                         bool any, int64_t *begin);
+
 /* --- expire_roots.c --- */
 /* What stays is marked as kept. */
 TARN_MUST struct tarn_status *tarn_leave__keep(struct tarn_leave *leave);

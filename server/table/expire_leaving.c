@@ -119,12 +119,17 @@ static void add_manifest(struct reading *r, struct tarn_slice name, enum tarn_le
              tarn_table__key(r->op, r->leave->table, "manifest/%.*s", TARN_SLICE_ARG(name)), kind);
 }
 
+bool tarn_leave__is_damaged(const struct tarn_status *s)
+{
+    enum tarn_reason reason = tarn_status_reason(s);
+    return reason == TARN_SNAPSHOT_MALFORMED || reason == TARN_MANIFEST_MALFORMED ||
+           reason == TARN_AVRO_MALFORMED || reason == TARN_COMPRESSED_MALFORMED;
+}
+
 /* What can't be read any more takes nothing along but itself: an expiry that was cut off may have removed it. */
 static struct tarn_status *pass_over(struct reading *r, struct tarn_status *s)
 {
-    enum tarn_reason reason = tarn_status_reason(s);
-    if (reason != TARN_OBJECT_NOT_FOUND && reason != TARN_MANIFEST_MALFORMED &&
-        reason != TARN_AVRO_MALFORMED && reason != TARN_COMPRESSED_MALFORMED)
+    if (tarn_status_reason(s) != TARN_OBJECT_NOT_FOUND && !tarn_leave__is_damaged(s))
         return s;
     if (r->id >= r->leave->view->earliest_id)
         tarn_log(r->op, TARN_WARN, "table.expired_unread", "table=%s snapshot=%" PRId64 " why=%s",

@@ -393,9 +393,10 @@ static struct tarn_status *learn_all(struct tarn_op *op, struct tarn_table *tabl
     TARN_TRY(follow(op, table, &range, &head));
     if (rewritten || table->expired_below > range.latest)
         table->expired_below = 0;
+    int64_t gone_below = range.earliest; /* an expiry of ours may still be taken back */
     range.earliest = TARN_MAX(range.earliest, table->expired_below);
-    if (range.earliest > 1)
-        TARN_TRY(tarn_table__index_forget_below(op, table, range.earliest));
+    if (gone_below > 1)
+        TARN_TRY(tarn_table__index_forget_below(op, table, gone_below));
     struct tarn_head *old = table->head;
     *news = old == NULL || old->id != head->id || !tarn_slice_equal(old->json, head->json);
     *latest = range.latest;
@@ -406,7 +407,7 @@ static struct tarn_status *learn_all(struct tarn_op *op, struct tarn_table *tabl
     tarn_table__set_whole(table, true); /* the view is what it has */
     if (!rewritten && table->head->id > known && (known != 0 || !was_away))
         tell_adopted(op, table, known, was_away);
-    return range.earliest > 1 ? tarn_table__receipts_forget(table, range.earliest) : TARN_OK;
+    return gone_below > 1 ? tarn_table__receipts_forget(table, gone_below) : TARN_OK;
 }
 
 static struct tarn_status *learn(struct tarn_op *op, struct tarn_table *table)

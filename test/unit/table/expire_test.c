@@ -525,6 +525,26 @@ TARN_TEST(expire, takes_extra_files_along)
     expect_false(has_file(&f, "a"));
 }
 
+/* Its slot was filled, and has expired since; what it brings may be committed again. */
+TARN_TEST(expire, leaves_a_put_that_came_late_below_the_history)
+{
+    TARN_OWN(fixture_fini) struct fixture f;
+    shape_init(&f, t, &dynamic);
+    add(&f, "a");
+    struct tarn_slice base = folder_get(&f, "snapshot/snapshot-1");
+    tag(&f, "t", 1); /* so that there is something to stand on */
+    add(&f, "b");
+    add(&f, "c");
+    expire_well(&f, last_1);
+    struct tarn_manifest_entry late = entry(&f, TARN_ENTRY_ADD, "late", 0);
+    others_put(&f, 2, base, "late", &late, 1);
+    fixture_restart(&f, false);
+    add(&f, "d");
+    expect_int(expire(&f, last_1).from, 3);
+    expect_true(folder_has(&f, "snapshot/snapshot-2"));
+    expect_str(hint(&f), "4");
+}
+
 /* --- beside others --- */
 
 static void tag_it(void *arg)
@@ -560,6 +580,82 @@ TARN_TEST(expire, sees_a_tag_or_branch_that_is_made_meanwhile)
 {
     taken_hold_of(t, tag_it, "/tag");
     taken_hold_of(t, branch_it, "/branch");
+}
+
+struct taken_back {
+    struct fixture *f;
+    struct tarn_store *faulty; /* NULL: no fault */
+    struct moment *moment;
+    int count;
+};
+
+static int64_t looked_earliest(struct fixture *f)
+{
+    TARN_OWN(tarn_op_fini) struct tarn_op op;
+    TARN_OWN(tarn_table_view_drop) const struct tarn_table_view *view = NULL;
+    tarn_op_init(&op);
+    expect_ok(tarn_table_look(&op, f->table, &view));
+    return view->earliest_id;
+}
+
+/* Others were there first, and what they did can't be read. */
+static void commit_in_vain(struct fixture *f, struct tarn_store *faulty)
+{
+    TARN_OWN(tarn_op_fini) struct tarn_op op;
+    struct tarn_commit_result result;
+    struct tarn_manifest_entry b = entry(f, TARN_ENTRY_ADD, "b", 0);
+    struct tarn_commit c = {.user = S("in vain"),
+                            .identifier = TARN_COMMIT_IDENTIFIER_BATCH,
+                            .watermark = NONE,
+                            .base_snapshot_id = NONE,
+                            .kind = TARN_COMMIT_APPEND,
+                            .append = {.entries = &b, .count = 1}};
+    tarn_op_init(&op);
+    tarn_store_faulty_add(faulty, &(struct tarn_fault_rule){.call = "get",
+                                                            .key_part = "manifest/",
+                                                            .fault = TARN_FAULT_FAIL_BEFORE});
+    expect_status(tarn_table_commit(&op, f->table, &c, &result), TARN_IO_ERROR, "");
+    tarn_store_faulty_clear(faulty);
+}
+
+/* A tag comes after tags were looked at; then, when it was said that the snapshot goes, somebody looks or commits in vain. */
+static void tag_and_look(void *arg)
+{
+    struct taken_back *b = arg;
+    switch (b->count++) {
+    case 0:
+        tag_it(b->f);
+        break;
+    case 1:
+        others_append(b->f, "others");
+        if (b->faulty != NULL)
+            commit_in_vain(b->f, b->faulty);
+        else
+            expect_int(looked_earliest(b->f), 2);
+        break;
+    case 2: /* it was taken back, and begins anew */
+        expect_int(looked_earliest(b->f), 1);
+        expect_ok(plan_of(b->f, 1));
+    }
+    b->moment->happened = 0;
+}
+
+TARN_TEST(expire, is_taken_back_as_a_whole)
+{
+    for (int lost = 0; lost < 2; lost++) {
+        TARN_OWN(fixture_fini) struct fixture f;
+        shape_init(&f, t, &dynamic);
+        add(&f, "a");
+        compact(&f, "a", NULL, "a5");
+        struct taken_back b = {.f = &f, .faulty = lost ? f.store : NULL};
+        struct moment m = {
+            .call = "list", .key_part = "/tag", .afterwards = true, .act = tag_and_look, .arg = &b};
+        b.moment = &m;
+        moment_init(&f, &m);
+        expect_int(expire(&f, last_1).to, 3);
+        expect_true(b.count > 2);
+        expect_true(has_file(&f, "a"));
+    }
 }
 
 static void pin_it(void *arg)
