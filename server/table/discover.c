@@ -253,7 +253,7 @@ static struct tarn_status *find_range(struct tarn_op *op, struct tarn_table *tab
     *moved = false;
     TARN_OWN(tarn_status_drop)
     struct tarn_status *unread = tarn_table__read_hint(op, table, "LATEST", &latest);
-    tarn_status_free(tarn_table__read_hint(op, table, "EARLIEST", &earliest));
+    TARN_TRY(tarn_table__read_hint(op, table, "EARLIEST", &earliest));
     if (latest > 0)
         TARN_TRY(exists(op, table, snapshot_key(op, table, latest), &has_latest));
     if (has_latest)
@@ -269,7 +269,13 @@ static struct tarn_status *find_range(struct tarn_op *op, struct tarn_table *tab
         TARN_TRY(find_one(op, table, latest, known, &latest));
     if (latest == 0 && unread != TARN_OK) /* and a list alone is not to be trusted */
         return tarn_move(unread);
-    return find_run(op, table, latest, moved, out);
+    TARN_TRY(find_run(op, table, latest, moved, out));
+    /* Where it is there, it is the first one, whatever a cut-off expiry left below it. */
+    if (earliest > out->earliest && earliest <= out->latest)
+        TARN_TRY(exists(op, table, snapshot_key(op, table, earliest), &has_earliest));
+    if (has_earliest)
+        out->earliest = earliest;
+    return TARN_OK;
 }
 
 #define RANGE_TRIES 3
@@ -288,7 +294,7 @@ struct tarn_status *tarn_table__find_range(struct tarn_op *op, struct tarn_table
                                     table->name);
 }
 
-/* A list and the range: each may show what the other doesn't. */
+/* A list and the range: each may show what the other doesn't. What lies below the earliest is no history: an expiry was cut off. */
 struct tarn_status *tarn_table__find_neighbours(struct tarn_op *op, struct tarn_table *table,
                                                 int64_t id, int64_t *below, int64_t *above)
 {
@@ -302,6 +308,8 @@ struct tarn_status *tarn_table__find_neighbours(struct tarn_op *op, struct tarn_
     if (range.latest > id)
         *above = TARN_MAX(range.earliest, id + 1);
     for (size_t i = 0; i < ids.count; i++) {
+        if (range.latest != 0 && ids.list[i] < range.earliest)
+            continue;
         if (ids.list[i] < id)
             *below = TARN_MAX(*below, ids.list[i]);
         else if (ids.list[i] > id && (*above == 0 || ids.list[i] < *above))

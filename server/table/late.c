@@ -67,6 +67,45 @@ void tarn_table__late_settle(struct tarn_table *table, bool landed)
     pthread_mutex_unlock(&table->lock);
 }
 
+/* Is what lies at `id` one of these? *out: a copy, in the op's arena, since the list may change meanwhile. */
+static bool find_late(struct tarn_op *op, struct tarn_table *table, int64_t id,
+                      struct tarn_slice json, bool *always, struct tarn_put *out)
+{
+    bool found = false;
+    *always = false;
+    pthread_mutex_lock(&table->lock);
+    for (const struct tarn_late *late = table->late; late != NULL && !*always; late = late->next) {
+        if (late->put.id != id || !tarn_slice_equal(late->put.json, json))
+            continue;
+        found = true;
+        *always = late->lateness == TARN_LATE_ALWAYS;
+        *out = keep_put(op->arena, &late->put);
+    }
+    pthread_mutex_unlock(&table->lock);
+    return found;
+}
+
+static struct tarn_status *seems_undone(struct tarn_op *op, struct tarn_put *put, bool *out);
+
+/* Its ground may be one of these, too, and undone as it is. Whether anybody stands on that isn't asked: it would be this one. */
+static struct tarn_status *ground_stands(struct tarn_op *op, struct tarn_put *put, bool *out)
+{
+    TARN_OWN(tarn_buf_drop) struct tarn_buf bytes = {0};
+    struct tarn_table *table = put->table;
+    struct tarn_put ground;
+    bool always, undone = false;
+    TARN_TRY(tarn_store_find(
+        table->env->store, op,
+        tarn_table__key(op, table, "snapshot/snapshot-%" PRId64, put->ground_id), out, &bytes));
+    *out = *out && tarn_slice_equal(tarn_buf_slice(&bytes), put->ground_json);
+    if (*out && find_late(op, table, put->ground_id, put->ground_json, &always, &ground)) {
+        if (!always)
+            TARN_TRY(seems_undone(op, &ground, &undone));
+        *out = !always && !undone;
+    }
+    return TARN_OK;
+}
+
 static struct tarn_status *seems_undone(struct tarn_op *op, struct tarn_put *put, bool *out)
 {
     bool stands = true;
@@ -75,7 +114,7 @@ static struct tarn_status *seems_undone(struct tarn_op *op, struct tarn_put *put
     *out = !stands;
     if (!stands || put->ground_id == 0)
         return TARN_OK;
-    TARN_TRY(tarn_table__check_ground(op, put->table, put->ground_id, put->ground_json, &stands));
+    TARN_TRY(ground_stands(op, put, &stands));
     if (!stands)
         TARN_TRY(tarn_table__find_neighbours(op, put->table, put->id, &below, &above));
     *out = below != 0;
@@ -98,19 +137,8 @@ struct tarn_status *tarn_table__is_late(struct tarn_op *op, struct tarn_table *t
                                         struct tarn_slice json, bool *out)
 {
     struct tarn_put put;
-    bool ask = false;
-    *out = false;
-    pthread_mutex_lock(&table->lock);
-    for (const struct tarn_late *late = table->late; late != NULL && !*out; late = late->next) {
-        if (late->put.id != id || !tarn_slice_equal(late->put.json, json))
-            continue;
-        *out = late->lateness == TARN_LATE_ALWAYS;
-        ask = !*out;
-        put = keep_put(op->arena, &late->put); /* the list may change meanwhile */
-    }
-    pthread_mutex_unlock(&table->lock);
     bool followed = false;
-    if (ask)
+    if (find_late(op, table, id, json, out, &put) && !*out)
         TARN_TRY(is_undone(op, &put, out));
     struct tarn_status *s = TARN_OK;
     if (*out) /* then it is history to others, and isn't taken back */

@@ -760,6 +760,7 @@ static void expire(struct life *life)
                                                 .older_than_ms = TARN_EXPIRE_OPTION,
                                                 .keep_from = INT64_MAX};
     struct tarn_expiry out = {0};
+    bool calm = world->calm;
     note("expires all but %" PRId64, request.keep_last);
     world->expiring++;
     struct tarn_status *s = tarn_table_expire(&op, life->table, &request, &out);
@@ -767,7 +768,7 @@ static void expire(struct life *life)
     note("expired %" PRId64 " to %" PRId64 ": %s %s", out.from, out.to, reason_of(s),
          s == TARN_OK ? "" : tarn_status_message(s));
     world->expiries += s == TARN_OK && !life->dead && out.to > out.from;
-    if (world->calm && !life->dead)
+    if (calm && !life->dead)
         check_expired(&out, s);
     tarn_status_free(s);
 }

@@ -545,6 +545,70 @@ TARN_TEST(expire, leaves_a_put_that_came_late_below_the_history)
     expect_str(hint(&f), "4");
 }
 
+/* An expiry that was cut off leaves snapshots below EARLIEST that lack files, and LATEST may lag behind. */
+TARN_TEST(expire, what_it_left_when_it_was_cut_off_is_history_to_nobody)
+{
+    TARN_OWN(fixture_fini) struct fixture f;
+    struct tarn_expiry out;
+    shape_init(&f, t, &dynamic);
+    for (int i = 0; i < 5; i++)
+        add(&f, tarn_arena_printf(t->arena, "a%d", i));
+    struct tarn_expire_request last_2 = keep(2);
+    tarn_store_faulty_add(f.store, &(struct tarn_fault_rule){.call = "remove",
+                                                             .key_part = "manifest/",
+                                                             .skip_count = 1,
+                                                             .fault = TARN_FAULT_FAIL_BEFORE});
+    expect_status(tarn_table_expire(t->op, f.table, &last_2, &out), TARN_IO_ERROR, "remove");
+    tarn_store_faulty_clear(f.store);
+    expect_true(folder_has(&f, "snapshot/snapshot-3"));
+    folder_put(&f, "snapshot/LATEST", S("4"));
+    fixture_restart(&f, true);
+    TARN_OWN(tarn_table_view_drop) const struct tarn_table_view *view = NULL;
+    expect_ok(tarn_table_look(t->op, f.table, &view));
+    expect_int(view->earliest_id, 4);
+    expect_int(view->snapshot.id, 5);
+
+    others_append(&f, "b");
+    tarn_store_faulty_add(f.store, &(struct tarn_fault_rule){.call = "get",
+                                                             .key_part = "/EARLIEST",
+                                                             .fault = TARN_FAULT_DENIED});
+    TARN_OWN(tarn_table_view_drop) const struct tarn_table_view *none = NULL;
+    expect_status(tarn_table_look(t->op, f.table, &none), TARN_STORE_DENIED, "EARLIEST");
+    tarn_store_faulty_clear(f.store);
+    expect_int(expire(&f, last_1).to, 6);
+    expect_int(others_oldest(&f), 6);
+}
+
+/* Commits whose outcome wasn't known for a moment are judged by what they stand on: here by each other, and by a ground that is gone. It
+ * has expired if nothing is left of what was below it, but for what a cut-off expiry left; else it was rolled back, and they came once more. */
+TARN_TEST(expire, of_what_they_stand_on_undoes_no_commits)
+{
+    for (int expired = 0; expired < 2; expired++) {
+        TARN_OWN(fixture_fini) struct fixture f;
+        TARN_OWN(tarn_table_view_drop) const struct tarn_table_view *view = NULL;
+        shape_init(&f, t, &dynamic);
+        add(&f, "a");
+        add(&f, "b");
+        for (int i = 0; i < 3; i++) {
+            tarn_store_faulty_add(f.store,
+                                  &(struct tarn_fault_rule){.call = "put_if_absent",
+                                                            .key_part = "snapshot-",
+                                                            .hit_count = 1,
+                                                            .fault = TARN_FAULT_FAIL_AFTER});
+            expect_int(add(&f, tarn_arena_printf(t->arena, "c%d", i)), 3 + i);
+        }
+        tarn_store_faulty_clear(f.store);
+        folder_put(&f, expired ? "snapshot/EARLIEST" : "snapshot/LATEST", S(expired ? "3" : "1"));
+        folder_remove(&f, "snapshot/snapshot-2");
+        expect_ok(tarn_table_look(t->op, f.table, &view));
+        expect_int(view->snapshot.id, expired ? 5 : 1);
+        expect_int(add(&f, "d"), expired ? 6 : 2);
+        for (int64_t id = 3; id <= 5; id++)
+            expect_true(expired == folder_has(&f, tarn_arena_printf(
+                                                      t->arena, "snapshot/snapshot-%" PRId64, id)));
+    }
+}
+
 /* --- beside others --- */
 
 static void tag_it(void *arg)
