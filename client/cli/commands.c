@@ -52,7 +52,7 @@ const struct tarn_cli_command tarn_cli_commands[] = {
      "between: ROW fields by theirs, the elements of an ARRAY by element, the values of a MAP by value. Names that hold\n"
      "dots, blanks or = stand in backquotes.\n\n"
      "  tarn table alter shop.orders --add-column 'note STRING' --after item\n"
-     "  tarn table alter shop.orders --alter-type 'amount DECIMAL(20, 2)' --set bucket=4\n"
+     "  tarn table alter shop.orders --alter-type 'amount DECIMAL(20, 2)' --set target-file-size=64mb\n"
      "  tarn table alter shop.orders --add-column 'address.zip STRING' --move-column note --last"},
     {"table rename", "DATABASE.TABLE NEW_NAME", 2, 2, NULL, tarn_cli_table_rename,
      "give a table another name, or another database", NULL},

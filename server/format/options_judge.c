@@ -3,7 +3,7 @@
 #include <strings.h>
 
 enum kind { TEXT, INT, BOOL, SIZE, DURATION, REAL, ENUM, STATS, FORMATS };
-enum effect { USED, PASSIVE, REFUSE_WRITE, REFUSE, REFUSE_COMMIT, REFUSE_ALL };
+enum effect { USED, LATER, PASSIVE, REFUSE_WRITE, REFUSE, REFUSE_COMMIT, REFUSE_ALL };
 
 static const struct option {
     const char *key;
@@ -128,7 +128,7 @@ static void judge_option(const struct tarn_pair *pair, struct tarn_arena *arena,
                          struct tarn_options *o)
 {
     const struct option *option = find_option(pair->key);
-    if (option == NULL || option->effect == USED || option->effect == PASSIVE)
+    if (option == NULL || option->effect <= PASSIVE)
         return;
     struct tarn_slice value = tarn_format__trim(pair->value);
     if (option->kind == FORMATS

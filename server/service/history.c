@@ -147,6 +147,7 @@ static const struct known_option {
 #define REFUSE "not implemented: another value makes the table listed only"
 #define REFUSE_WRITE "not implemented: another value stops writes by Tarn"
 #define REFUSE_COMMIT "not implemented: another value stops all commits, other writers' too"
+#define LATER "not implemented: left to the table's writers"
 #define REFUSE_ALL "not implemented: another value stops reads, writes and commits through Tarn"
 #define O(key, kind, default_text, effect) {key, default_text, effect},
 #include "format/options.def"

@@ -97,9 +97,13 @@ static struct tarn_status *bucket_mismatch(const struct tarn_table *table,
             tarn_buf_clear(&where);
         }
     }
+    bool is_altered = table->view->view.options.bucket == e->total_buckets;
     return tarn_status_new(TARN_BUCKET_MISMATCH,
-                           "table %s has %d buckets%s, the commit's files were written for %d",
-                           table->name, known, tarn_buf_cstr(&where), e->total_buckets);
+                           "table %s has %d buckets%s, the commit's files were written for %d%s",
+                           table->name, known, tarn_buf_cstr(&where), e->total_buckets,
+                           is_altered ? ", as option bucket says now: overwrite what is there, or "
+                                        "set the option back"
+                                      : "");
 }
 
 static struct tarn_status *check_bucket_counts(struct tarn_table *table,

@@ -161,8 +161,12 @@ static struct tarn_status *check_hint(struct tarn_inspect *in, const char *name,
     TARN_TRY(tarn_inspect__judge(in, s, where, "the hint can't be read", &bad));
     if (bad || (found && parse_number(tarn_buf_slice(&text), &id) && id == expected))
         return TARN_OK;
-    const char *advice = "nothing: engines that find it so list the folder, and the next commit "
-                         "or expiry writes it";
+    bool is_latest = strcmp(name, "LATEST") == 0;
+    const char *advice =
+        is_latest ? "none needed: engines list the folder then, and the next commit writes it"
+                  : "none needed: engines list the folder then, and the next expiry writes it";
+    if (!found && !is_latest) /* only expiries and roll-backs write it */
+        return TARN_OK;
     if (!found)
         tarn_inspect__find(in, TARN_FINDING_NOTE, where, advice, "the hint isn't there");
     else

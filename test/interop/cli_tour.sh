@@ -256,6 +256,7 @@ check 1 "column b.no does not exist" table alter shop.n --drop-column b.no
 check 0 "schema 2" table alter shop.n --drop-column b.y --drop-column c -o table
 check 0 '{"d": "NaN", "a": {"k": 1}, "b": {"x": 1, "z": null}}' scan shop.n
 check 0 "snapshot.num-retained.min" options shop.orders --stored -o csv
+check 0 "snapshot.time-retained,1 h,1 h,false,obeyed by Tarn" options shop.orders -o csv
 
 # ---- looking around, and compaction
 check 0 "dt=2026-01-31" files shop.orders -o table

@@ -58,12 +58,17 @@ TARN_TEST(conflict, files_that_wait_for_a_bucket_say_nothing_about_counts)
     struct tarn_manifest_entry files[] = {file_of(&f, TARN_ENTRY_ADD, "p", -2, 0, 1, 10),
                                           file_of(&f, TARN_ENTRY_ADD, "a", 0, 0, 1, 10)};
     files[0].total_buckets = -2;
+    files[1].total_buckets = 3; /* the option has changed since */
     shape_land(&f, "x", TARN_COMMIT_APPEND, files, 2, NULL, 0);
     struct tarn_manifest_entry b = file_of(&f, TARN_ENTRY_ADD, "b", 3, 0, 1, 10),
                                q = file_of(&f, TARN_ENTRY_ADD, "q", -2, 0, 1, 10);
     b.total_buckets = 4;
     q.total_buckets = -2;
-    expect_status(check(&f, TARN_COMMIT_APPEND, &b, 1), TARN_BUCKET_MISMATCH, "2 buckets");
+    expect_status(check(&f, TARN_COMMIT_APPEND, &b, 1), TARN_BUCKET_MISMATCH, "written for 4");
+    b.bucket = 1;
+    b.total_buckets = 2;
+    expect_status(check(&f, TARN_COMMIT_APPEND, &b, 1), TARN_BUCKET_MISMATCH,
+                  "3 buckets, the commit's files were written for 2, as option bucket says now");
     expect_ok(check(&f, TARN_COMMIT_APPEND, &q, 1));
 }
 

@@ -72,7 +72,6 @@ static void build(struct fixture *f)
     expect_ok(tarn_table_create_tag(f->t->op, f->table, S("two"), TARN_VERSION_ID(2), NONE, &tag));
     expect_ok(tarn_table_create_branch(f->t->op, f->table, S("b1"), S("two")));
     folder_put(f, "branch/branch-b1/snapshot/LATEST", S("2"));
-    folder_put(f, "branch/branch-b1/snapshot/EARLIEST", S("2"));
     expect_ok(tarn_table_set_consumer(f->t->op, f->table, S("reader"), 2));
 }
 
@@ -133,7 +132,9 @@ static const struct breakage breakages[] = {
     {NULL, "snapshot/LATEST", "2",
      "note db.db/t/snapshot/LATEST: the hint says 2, and it is snapshot 3"},
     {NULL, "snapshot/LATEST", "what?", "note db.db/t/snapshot/LATEST: the hint says what?"},
-    {"snapshot/EARLIEST", NULL, NULL, "note db.db/t/snapshot/EARLIEST: the hint isn't there"},
+    {"snapshot/LATEST", NULL, NULL, "note db.db/t/snapshot/LATEST: the hint isn't there"},
+    {NULL, "snapshot/EARLIEST", "7",
+     "note db.db/t/snapshot/EARLIEST: the hint says 7, and it is snapshot 1"},
     {NULL, "schema/schema-1", "[]", "damage db.db/t/schema/schema-1: the schema can't be read"},
     {"schema/schema-0", "schema/schema-1", "[]",
      "damage db.db/t/snapshot/snapshot-1: snapshot 1 is of schema 0"},
