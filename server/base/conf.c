@@ -74,21 +74,33 @@ static struct tarn_status *set_value(struct tarn_conf *conf, enum tarn_conf_key 
     return TARN_OK;
 }
 
+/* "KEY VALUE", which was cut at a ':' in the value. */
+static const char *without_equals(const char *name)
+{
+    size_t size = strcspn(name, " ");
+    for (size_t i = 0; name[size] == ' ' && i < TARN_CONF_KEY_COUNT; i++)
+        if (strlen(keys[i].name) == size && memcmp(keys[i].name, name, size) == 0)
+            return keys[i].name;
+    return NULL;
+}
+
 static struct tarn_status *unknown_key(const char *name, const char *where)
 {
-    const char *names[TARN_CONF_KEY_COUNT];
+    const char *names[TARN_CONF_KEY_COUNT], *whole = without_equals(name);
+    if (whole != NULL)
+        return tarn_status_new(TARN_CONFIG_INVALID, "%s: there is no = behind %s", where, whole);
     for (size_t i = 0; i < TARN_CONF_KEY_COUNT; i++)
         names[i] = keys[i].name;
     const char *nearest = tarn_nearest(name, names, TARN_CONF_KEY_COUNT);
-    /* Right key, wrong section: too far for an edit distance, and the likeliest slip of all. */
-    const char *dot = strrchr(name, '.');
-    for (size_t i = 0; nearest == NULL && dot != NULL && i < TARN_CONF_KEY_COUNT; i++)
-        if (strcmp(keys[i].key, dot + 1) == 0)
+    /* Right key, wrong section or none: too far for an edit distance, and the likeliest slip of all. */
+    const char *dot = strrchr(name, '.'), *key = dot == NULL ? name : dot + 1;
+    for (size_t i = 0; nearest == NULL && i < TARN_CONF_KEY_COUNT; i++)
+        if (strcmp(keys[i].key, key) == 0)
             nearest = keys[i].name;
-    TARN_OWN(tarn_free_drop) char *hint =
-        nearest == NULL ? NULL : tarn_format("; did you mean %s?", nearest);
-    return tarn_status_new(TARN_CONFIG_INVALID, "%s: no such key: %.100s%s", where, name,
-                           hint == NULL ? "" : hint);
+    if (nearest == NULL)
+        return tarn_status_new(TARN_CONFIG_INVALID, "%s: no such key: %.100s", where, name);
+    return tarn_status_new(TARN_CONFIG_INVALID, "%s: no such key: %.100s; %s %s?", where, name,
+                           dot == NULL ? "is its section missing, as in" : "did you mean", nearest);
 }
 
 static struct tarn_status *find_key(const char *name, const char *where, enum tarn_conf_key *out)

@@ -59,7 +59,9 @@ TARN_TEST(conf, names_file_line_and_the_nearest_key)
                 "t.conf:2: no such key: server.foreign_check; did you mean "
                 "commit.foreign_check?");
     refuse_file("[nonsense]\nwhatever = 1\n", "t.conf:2: no such key: nonsense.whatever");
-    refuse_file("retries = 1\n", "t.conf:1: no such key: retries");
+    refuse_file("retries = 1\n", "t.conf:1: no such key: retries; is its section missing, as in ");
+    refuse_file("[server]\ngrpc_listen 127.0.0.1:1\n",
+                "t.conf:2: there is no = behind server.grpc_listen");
     refuse_file("[worker]\nmemory = lots\n", "t.conf:2: worker.memory: \"lots\" is not a size");
     refuse_file("[commit]\nretries = 1\nretries = 2\n",
                 "t.conf:3: commit.retries is already set in "
