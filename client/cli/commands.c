@@ -118,10 +118,11 @@ const struct tarn_cli_command tarn_cli_commands[] = {
      "the changelog as it is committed; Ctrl-C ends it",
      "Rows carry rowkind in front: +I, -U (before), +U (after), -D. A lost connection is made again and\n"
      "nothing is left out or printed twice. A consumer stands behind what was printed, also for other\n"
-     "engines, whose expiry keeps what it has not read.\n\n"
+     "engines, whose expiry keeps what it has not read; a snapshot that --limit cuts short is printed again.\n"
+     "Each event of --events -o jsonl has a resume_token: --resume goes on behind it.\n\n"
      "  tarn watch shop.orders --from earliest -o jsonl\n"
      "  tarn watch shop.orders --consumer billing --where \"amount > 100\"\n"
-     "  tarn watch shop.orders --events"},
+     "  tarn watch shop.orders --events -o jsonl --resume 0312f4..."},
     {"consumer list", "DATABASE.TABLE", 1, 1, NULL, tarn_cli_consumer_list,
      "readers whose positions the table keeps", NULL},
     {"consumer set", "DATABASE.TABLE ID", 2, 2, tarn_cli_consumer_set_options,
@@ -210,7 +211,6 @@ const struct tarn_cli_command tarn_cli_commands[] = {
      NULL},
 
     NOT_YET("advise"),
-    NOT_YET("expire"),
     NOT_YET("orphans"),
     NOT_YET("reconcile"),
     NOT_YET("doctor"),

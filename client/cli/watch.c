@@ -24,6 +24,7 @@
 
 const struct tarn_cli_option tarn_cli_watch_options[] = {
     {"from", 0, "WHERE", "latest (what comes from now on), earliest, a snapshot, or a time", false},
+    {"resume", 0, "TOKEN", "behind the event of --events that had this resume_token", false},
     {"consumer", 0, "ID", "begin where this consumer stands, and move it behind what was printed",
      false},
     {"events", 0, NULL, "snapshots instead of rows", false},
@@ -39,12 +40,16 @@ struct watch {
     struct tarn_cli *cli;
     Tarn__V1__SubscribeRequest request;
     Tarn__V1__ScanRequest scan;
+    Tarn__V1__Changes changes; /* of the scan, as is the next */
+    Tarn__V1__Version version;
     struct tarn_client_subscription *subscription;
     const char *consumer; /* NULL: none */
     bool events;
+    bool told_loss; /* of this outage: until the next event */
     int64_t left, until;
     int64_t printed_id, kept_id, kept_ms; /* snapshots, for the consumer */
 
+    struct tarn_cli_column event_columns[TARN_CLI_SNAPSHOT_COLUMN_COUNT + 1];
     struct tarn_cli_list *list; /* of events */
     FILE *spool;                /* the rows of one snapshot, until all have come */
     struct tarn_buf header;     /* of CSV, as it was printed */
@@ -114,6 +119,26 @@ struct tarn_status *tarn_cli_changes_how(struct tarn_cli *cli, Tarn__V1__Changes
     return tarn_cli_usage(cli, "--how \"%.50s\": expected auto, delta, changelog or diff", how);
 }
 
+static struct tarn_status *read_resume(struct tarn_cli *cli, Tarn__V1__SubscribeRequest *request)
+{
+    TARN_OWN(tarn_buf_drop) struct tarn_buf token = {0};
+    const char *hex = tarn_cli_args_text(&cli->args, "resume");
+    if (hex == NULL)
+        return TARN_OK;
+    if (tarn_cli_args_has(&cli->args, "from"))
+        return tarn_cli_usage(cli, "--from and --resume both say where to begin");
+    struct tarn_status *s = tarn_hex_decode(tarn_slice_str(hex), &token);
+    bool good = s == TARN_OK && token.size > 0;
+    tarn_status_free(s);
+    if (!good)
+        return tarn_cli_usage(
+            cli, "--resume \"%.50s\": expected a resume_token, as --events -o jsonl prints it",
+            hex);
+    request->from_case = TARN__V1__SUBSCRIBE_REQUEST__FROM_RESUME_TOKEN;
+    request->resume_token = tarn_cli_bytes(tarn_arena_copy(cli->op.arena, tarn_buf_slice(&token)));
+    return TARN_OK;
+}
+
 static struct tarn_status *read_words(struct watch *watch)
 {
     struct tarn_cli *cli = watch->cli;
@@ -125,9 +150,11 @@ static struct tarn_status *read_words(struct watch *watch)
     watch->consumer = tarn_cli_args_text(&cli->args, "consumer");
     TARN_TRY(tarn_cli_table_ref(cli, cli->args.words[0], &request->table));
     TARN_TRY(read_from(cli, request));
+    TARN_TRY(read_resume(cli, request));
     TARN_TRY(tarn_cli_misused(cli, tarn_cli_args_int(&cli->args, "limit", 1, &watch->left)));
     TARN_TRY(tarn_cli_misused(cli, tarn_cli_args_int(&cli->args, "until", 1, &watch->until)));
-    if (watch->consumer != NULL && tarn_cli_args_text(&cli->args, "from") == NULL) {
+    if (watch->consumer != NULL && tarn_cli_args_text(&cli->args, "from") == NULL &&
+        request->from_case == TARN__V1__SUBSCRIBE_REQUEST__FROM__NOT_SET) {
         request->from_case = TARN__V1__SUBSCRIBE_REQUEST__FROM_CONSUMER;
         request->consumer = (char *)(uintptr_t)watch->consumer;
     }
@@ -147,17 +174,30 @@ static struct tarn_status *read_words(struct watch *watch)
 
 /* --- events --- */
 
-static struct tarn_status *print_event(struct watch *watch, const Tarn__V1__Snapshot *snapshot)
+static struct tarn_status *add_event(struct watch *watch, const Tarn__V1__SubscribeResponse *event)
+{
+    struct tarn_cli_column *columns = watch->event_columns;
+    TARN_OWN(tarn_buf_drop) struct tarn_buf token = {0};
+    if (watch->list == NULL) {
+        memcpy(columns, tarn_cli_snapshot_columns, sizeof tarn_cli_snapshot_columns);
+        columns[TARN_CLI_SNAPSHOT_COLUMN_COUNT] =
+            (struct tarn_cli_column){"resume_token", NULL, TARN_CLI_TEXT};
+        watch->list = tarn_cli_list_new(watch->cli, columns, TARN_COUNT_OF(watch->event_columns));
+    }
+    tarn_cli_add_snapshot(watch->list, event->snapshot, false);
+    tarn_hex_encode(tarn_cli_slice(event->resume_token), &token);
+    tarn_cli_list_text(watch->list, tarn_buf_cstr(&token));
+    return tarn_cli_flush(watch->cli);
+}
+
+static struct tarn_status *print_event(struct watch *watch,
+                                       const Tarn__V1__SubscribeResponse *event)
 {
     struct tarn_cli *cli = watch->cli;
+    const Tarn__V1__Snapshot *snapshot = event->snapshot;
     watch->left--;
-    if (cli->format != TARN_CLI_TABLE) {
-        if (watch->list == NULL)
-            watch->list =
-                tarn_cli_list_new(cli, tarn_cli_snapshot_columns, TARN_CLI_SNAPSHOT_COLUMN_COUNT);
-        tarn_cli_add_snapshot(watch->list, snapshot, false);
-        return tarn_cli_flush(cli);
-    }
+    if (cli->format != TARN_CLI_TABLE)
+        return add_event(watch, event);
     TARN_OWN(tarn_buf_drop) struct tarn_buf line = {0};
     TARN_OWN(tarn_buf_drop) struct tarn_buf time = {0};
     tarn_format_time(snapshot->time_ms, &time);
@@ -218,6 +258,15 @@ static bool passes(const struct tarn_status *s)
     return tarn_status_code(s) == TARN_CODE_UNAVAILABLE || tarn_status_reason(s) == TARN_BUSY;
 }
 
+static void say_lost(void *arg, const struct tarn_status *why)
+{
+    struct watch *watch = arg;
+    if (!watch->told_loss)
+        fprintf(watch->cli->err, "tarn: connection lost, trying again: %s\n",
+                tarn_status_message(why));
+    watch->told_loss = false;
+}
+
 static struct tarn_status *fetch_patiently(struct watch *watch, int64_t *rows, int64_t *size)
 {
     for (int tries = 1;; tries++) {
@@ -225,6 +274,10 @@ static struct tarn_status *fetch_patiently(struct watch *watch, int64_t *rows, i
         if (s == TARN_OK || !passes(s) || tries == SCAN_TRIES ||
             tarn_op_is_cancelled(&watch->cli->op))
             return s;
+        if (tries == 1 && tarn_status_reason(s) != TARN_BUSY) {
+            say_lost(watch, s);
+            watch->told_loss = true; /* the subscription will notice, too */
+        }
         tarn_status_free(s);
         struct timespec pause = {.tv_nsec = SCAN_PAUSE_MS * 1000000L};
         nanosleep(&pause, NULL);
@@ -310,19 +363,43 @@ static struct tarn_status *print_rows(struct watch *watch, int64_t size)
     return tarn_cli_flush(cli);
 }
 
+/* Has the snapshot more changes than the `limit` that were printed? The summary of a scan doesn't say. */
+static struct tarn_status *has_more(struct watch *watch, int64_t limit, bool *more)
+{
+    int64_t rows = 0, size = 0;
+    watch->scan.limit = limit + 1;
+    struct tarn_status *s = fetch_patiently(watch, &rows, &size);
+    *more = rows > limit;
+    return s == TARN_OK ? TARN_OK : tarn_status_wrap(s, "whether these were all of the rows");
+}
+
+/* Printed as a whole: a consumer may stand behind it. */
+static struct tarn_status *mark_printed(struct watch *watch, int64_t snapshot_id, int64_t limit)
+{
+    bool more = false;
+    if (watch->consumer != NULL && !watch->events && watch->left <= 0)
+        TARN_TRY(has_more(watch, limit, &more));
+    if (more)
+        fprintf(watch->cli->err,
+                "tarn: snapshot %" PRId64 " has more rows than --limit: consumer %s stays in front "
+                "of it\n",
+                snapshot_id, watch->consumer);
+    else
+        watch->printed_id = snapshot_id;
+    return TARN_OK;
+}
+
 static struct tarn_status *watch_rows(struct watch *watch, const Tarn__V1__Snapshot *snapshot)
 {
-    Tarn__V1__Changes changes = TARN__V1__CHANGES__INIT;
-    Tarn__V1__Version version = TARN__V1__VERSION__INIT;
     int64_t rows = 0, size = 0;
     struct tarn_cli *cli = watch->cli;
 
-    TARN_TRY(tarn_cli_changes_how(cli, &changes.how));
-    changes.from_snapshot = snapshot->id - 1;
-    version.at_case = TARN__V1__VERSION__AT_SNAPSHOT_ID;
-    version.snapshot_id = snapshot->id;
-    watch->scan.changes = &changes;
-    watch->scan.version = &version;
+    TARN_TRY(tarn_cli_changes_how(cli, &watch->changes.how));
+    watch->changes.from_snapshot = snapshot->id - 1;
+    watch->version.at_case = TARN__V1__VERSION__AT_SNAPSHOT_ID;
+    watch->version.snapshot_id = snapshot->id;
+    watch->scan.changes = &watch->changes;
+    watch->scan.version = &watch->version;
     if (watch->left != INT64_MAX) {
         watch->scan._limit_case = TARN__V1__SCAN_REQUEST___LIMIT_LIMIT;
         watch->scan.limit = watch->left;
@@ -384,19 +461,19 @@ static struct tarn_status *watch_all(struct watch *watch)
     while (watch->left > 0) {
         TARN_OWN(tarn_cli_message_drop) Tarn__V1__SubscribeResponse *event = NULL;
         TARN_TRY(tarn_client_subscription_next(watch->subscription, &cli->op, &event));
-        if (cli->verbose > 0 &&
-            tarn_client_subscription_reconnects(watch->subscription) > reconnects)
-            fprintf(cli->err,
-                    "tarn: the connection was lost; went on behind snapshot %" PRId64 "\n",
-                    watch->printed_id);
-        reconnects = tarn_client_subscription_reconnects(watch->subscription);
         if (event->snapshot == NULL)
             return tarn_status_new(TARN_INTERNAL, "the server sent an event without a snapshot");
+        if (cli->verbose > 0 &&
+            tarn_client_subscription_reconnects(watch->subscription) > reconnects)
+            fprintf(cli->err, "tarn: connected again; snapshot %" PRId64 " has come\n",
+                    event->snapshot->id);
+        reconnects = tarn_client_subscription_reconnects(watch->subscription);
         if (watch->until > 0 && event->snapshot->id > watch->until)
             return TARN_OK;
-        TARN_TRY(watch->events ? print_event(watch, event->snapshot)
-                               : watch_rows(watch, event->snapshot));
-        watch->printed_id = event->snapshot->id;
+        watch->told_loss = false;
+        int64_t limit = watch->left;
+        TARN_TRY(watch->events ? print_event(watch, event) : watch_rows(watch, event->snapshot));
+        TARN_TRY(mark_printed(watch, event->snapshot->id, limit));
         keep_if_due(watch);
         if (event->snapshot->id == watch->until)
             return TARN_OK;
@@ -409,11 +486,14 @@ struct tarn_status *tarn_cli_watch(struct tarn_cli *cli)
     TARN_OWN(watch_drop) struct watch watch = {.cli = cli};
     tarn__v1__subscribe_request__init(&watch.request);
     tarn__v1__scan_request__init(&watch.scan);
+    tarn__v1__changes__init(&watch.changes);
+    tarn__v1__version__init(&watch.version);
     if (cli->format == TARN_CLI_JSON) /* an array without an end is of no use to a pipe */
         cli->format = TARN_CLI_JSONL;
     TARN_TRY(read_words(&watch));
     TARN_TRY(tarn_cli_connect(cli));
     tarn_client_subscribe(cli->client, &watch.request, &watch.subscription);
+    tarn_client_subscription_on_loss(watch.subscription, say_lost, &watch);
     struct tarn_status *s = watch_all(&watch);
     struct tarn_status *kept = keep_consumer(&watch, true);
     if (tarn_op_is_cancelled(&cli->op)) /* Ctrl-C is how it ends */

@@ -61,7 +61,7 @@ static grpc_channel *make_handle(const char *address, grpc_channel_credentials *
         /* A daemon that is started again is found again soon. */
         int_arg(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 200),
         int_arg(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 5000),
-        int_arg(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 5000),
+        int_arg(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000),
         /* A peer whose machine is gone is noticed by long calls; above what the server allows. */
         int_arg(GRPC_ARG_KEEPALIVE_TIME_MS, 3 * TARN_WIRE_PING_MIN_MS),
         int_arg(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 20000),

@@ -199,11 +199,59 @@ def consumer_goes_on():
     d.stop()
 
 
+def limit_cuts():
+    d = make_daemon("limit").start()
+    d.tarn("db", "create", "a")
+    d.tarn("table", "create", "a.t", "--columns", "id BIGINT, v BIGINT")
+    load(d, "a.t", [(i, i) for i in range(1, 6)], "append", 1)
+    load(d, "a.t", [(6, 6), (7, 7)], "append", 2)
+
+    def run(*args):
+        rows = d.lines("watch", "a.t", "--consumer", "me", *args)
+        return [r["id"] for r in rows], d.lines("consumer", "list", "a.t")[0]["next_snapshot"]
+
+    equal(run("--from", "earliest", "--limit", 3), ([1, 2, 3], 1), "rows, and where the consumer stands, within a snapshot")
+    equal(run("--limit", 6), ([1, 2, 3, 4, 5, 6], 2), "again, from a whole snapshot into the next")
+    equal(run("--limit", 2), ([6, 7], 3), "and exactly to its end")
+    events = d.lines("watch", "a.t", "--from", "earliest", "--events", "--limit", 2)
+    load(d, "a.t", [(8, 8)], "append", 3)
+    got = [d.lines("watch", "a.t", "--resume", e["resume_token"], "--until", 3) for e in events]
+    equal([[r["id"] for r in rows] for rows in got], [[6, 7, 8], [8]], "rows behind tokens")
+    got = d.tarn("watch", "a.t", "--resume", "00ff", ok=False)
+    check("resume_token" in got.error, got.error)
+    d.stop()
+
+
+def restarted_before_a_message():
+    """Whoever waits when the daemon goes hears of all that comes afterwards, also if there was nothing yet."""
+    d = make_daemon("early").start()
+    d.tarn("db", "create", "a")
+    for table in ("a.empty", "a.t"):
+        d.tarn("table", "create", table, "--columns", "id BIGINT, v BIGINT")
+    load(d, "a.t", [(1, 1)], "append", 1)
+    watches = [Watch(d, "a.empty", "--from", "latest", "--consumer", "c"), Watch(d, "a.t", "--from", "latest", "--consumer", "c"),
+               Watch(d, "a.t", "--consumer", "d"), Watch(d, "a.t", "--from", "2", "--consumer", "e")]
+    wait_until("all are there", lambda: sum(len(d.lines("consumer", "list", t)) for t in ("a.empty", "a.t")) == 4)
+    d.stop()
+    wait_until("they say so", lambda: all("connection lost, trying again" in w.error() for w in watches))
+    d.start()
+    load(d, "a.empty", [(2, 2)], "append", 1)
+    load(d, "a.t", [(2, 2)], "append", 2)
+    load(d, "a.t", [(3, 3)], "append", 3)
+    for w, want in zip(watches, ([2], [2, 3], [2, 3], [2, 3])):
+        wait_until("the rows come", lambda w=w, want=want: [r["id"] for r in w.lines()] == want)
+        equal(w.error().count("connection lost"), 1, "times that it was said")
+        w.interrupt()
+    d.stop()
+
+
 first_seed = int(os.environ.get("TARN_SEED", 0)) or random.randrange(1, 10**6)
 lab.run("appends are told in order of commits", appends)
 lab.run("a roll-back by others is an explicit end", rolled_back)
 lab.run("a gap is an explicit end", expired)
 lab.run("a consumer goes on where it stood", consumer_goes_on)
+lab.run("a consumer stays in front of what a limit cut", limit_cuts)
+lab.run("a restart before the first message loses nothing", restarted_before_a_message)
 for number in range(ROUNDS):
     lab.run("a watched history is the table", history, first_seed + number)
 peers.others_read_what_is_left(lab)

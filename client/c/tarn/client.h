@@ -59,13 +59,18 @@ void tarn_client_stream_drop(struct tarn_client_stream **stream);
 
 /* --- subscriptions (TableService.Subscribe) ---
  * A stream of a table's snapshots, or of what they changed, that survives lost connections and restarts of the server:
- * once a message has come, it is begun again behind it, with pauses that grow to 5 s. No message comes twice and none
- * is left out. What ends it is what can't be continued: SNAPSHOT_EXPIRED, SNAPSHOT_ROLLED_BACK (facts
+ * once the server has answered, it is begun again behind the last message, or where it began, with pauses that grow to
+ * 2 s. No message comes twice and none is left out, of what came after the first answer. (A consumer without a position
+ * that the server does not keep, keep_consumer, is begun again only once a message has come.) What ends it is what can't be continued: SNAPSHOT_EXPIRED, SNAPSHOT_ROLLED_BACK (facts
  * "earliest_snapshot", "earliest_token"), a table that is gone, a request that is wrong. */
 struct tarn_client_subscription;
 /* The request is copied; nothing is sent yet. The client outlives it. */
 void tarn_client_subscribe(struct tarn_client *client, const Tarn__V1__SubscribeRequest *request,
                            struct tarn_client_subscription **out);
+/* Told once of each outage, within _next and before the next try; `why` is borrowed. */
+typedef void (*tarn_client_lost_fn)(void *arg, const struct tarn_status *why);
+void tarn_client_subscription_on_loss(struct tarn_client_subscription *s, tarn_client_lost_fn fn,
+                                      void *arg);
 /* Waits for the next message, as long as the op allows. */
 TARN_MUST struct tarn_status *tarn_client_subscription_next(struct tarn_client_subscription *s,
                                                             struct tarn_op *op,

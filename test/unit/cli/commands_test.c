@@ -107,6 +107,14 @@ TARN_TEST(cli_usage, what_is_not_there_yet_says_so)
     expect_int(run.code, 1);
 }
 
+TARN_TEST(cli_usage, no_command_is_there_and_not_yet_there)
+{
+    (void)t;
+    for (const struct tarn_cli_command *c = tarn_cli_commands; c->name != NULL; c++)
+        for (const struct tarn_cli_command *other = c + 1; other->name != NULL; other++)
+            expect_true(strcmp(c->name, other->name) != 0);
+}
+
 TARN_TEST(cli_usage, help_is_made_from_the_tables)
 {
     SERVE;

@@ -5,15 +5,24 @@
  */
 #include "fake.h"
 
+#include "tarn/v1/catalog.pb-c.h"
 #include "tarn/v1/data.pb-c.h"
 #include "tarn/v1/table.pb-c.h"
 
 #define SERVE                                                                                      \
     TARN_OWN(fake_stop) struct fake fake = {0};                                                    \
-    fake_start(&fake)
+    fake_start(&fake);                                                                             \
+    has_table(&fake)
 
 #define SUBSCRIBE "TableService/Subscribe"
 #define SCAN "DataService/Scan"
+
+static void has_table(struct fake *fake)
+{
+    Tarn__V1__Table table = TARN__V1__TABLE__INIT;
+    table.snapshot_id = 11;
+    fake_answers(fake, "CatalogService/GetTable", &table.base);
+}
 
 static void tells(struct fake *fake, int64_t id)
 {
@@ -96,7 +105,7 @@ TARN_TEST(cli_watch, begins_where_its_words_say)
         const char *word;
         Tarn__V1__SubscribeRequest__FromCase from;
     } words[] = {
-        {"latest", TARN__V1__SUBSCRIBE_REQUEST__FROM__NOT_SET},
+        {"latest", TARN__V1__SUBSCRIBE_REQUEST__FROM_SNAPSHOT_ID}, /* as it is now: it won't move */
         {"earliest", TARN__V1__SUBSCRIBE_REQUEST__FROM_EARLIEST},
         {"17", TARN__V1__SUBSCRIBE_REQUEST__FROM_SNAPSHOT_ID},
         {"2026-01-31 12:00", TARN__V1__SUBSCRIBE_REQUEST__FROM_TIME_MS},
@@ -109,6 +118,8 @@ TARN_TEST(cli_watch, begins_where_its_words_say)
         expect_int(run.code, 0);
         Tarn__V1__SubscribeRequest *q = asked(&fake);
         expect_int(q->from_case, words[i].from);
+        if (i == 0)
+            expect_int(q->snapshot_id, 12);
         if (i == 2)
             expect_int(q->snapshot_id, 17);
         if (i == 3)
@@ -122,8 +133,25 @@ TARN_TEST(cli_watch, begins_where_its_words_say)
     expect_int(run.code, 2);
     expect_contains(run.err, "--from \"yesterday\"");
     expect_int(fake_run(t, &fake, "watch", "db.t", "--from", "0", NULL).code, 2);
+    expect_int(fake_run(t, &fake, "watch", "db.t", "--resume", "7", NULL).code, 2);
+    expect_int(fake_run(t, &fake, "watch", "db.t", "--resume", "", NULL).code, 2);
+    expect_int(fake_run(t, &fake, "watch", "db.t", "--resume", "7a", "--from", "2", NULL).code, 2);
     expect_int(fake_run(t, &fake, "watch", "db.t", "--events", "--where", "a = 1", NULL).code, 2);
     expect_int(fake_run(t, &fake, "watch", "db.t", "--how", "guess", NULL).code, 2);
+}
+
+TARN_TEST(cli_watch, goes_on_behind_a_token_that_it_printed)
+{
+    SERVE;
+    tells(&fake, 4);
+    struct run run = fake_run(t, &fake, "watch", "db.t", "--events", "-o", "jsonl", "--resume",
+                              "00ff746f6b", "--consumer", "me", "--limit", "1", NULL);
+    expect_contains(run.out, ",\"resume_token\":\"746f6b\"}\n");
+    Tarn__V1__SubscribeRequest *q = asked(&fake);
+    expect_int(q->from_case, TARN__V1__SUBSCRIBE_REQUEST__FROM_RESUME_TOKEN);
+    expect_true(q->resume_token.len == 5 && memcmp(q->resume_token.data, "\0\xfftok", 5) == 0);
+    expect_str(q->keep_consumer, "me");
+    drop(q);
 }
 
 TARN_TEST(cli_watch, moves_its_consumer_behind_what_was_printed)
@@ -147,6 +175,31 @@ TARN_TEST(cli_watch, moves_its_consumer_behind_what_was_printed)
     expect_int(last->next_snapshot, 6);
     expect_str(last->id, "me");
     drop(last);
+}
+
+static size_t moves(struct tarn_test *t, struct fake *fake, const char *limit, struct run *run)
+{
+    *run = fake_run(t, fake, "watch", "db.t", "--consumer", "me", "--limit", limit, NULL);
+    expect_int(run->code, 0);
+    return fake_request_count(fake, "TableService/SetConsumer");
+}
+
+TARN_TEST(cli_watch, leaves_its_consumer_in_front_of_what_the_limit_cut)
+{
+    SERVE;
+    Tarn__V1__SetConsumerResponse moved = TARN__V1__SET_CONSUMER_RESPONSE__INIT;
+    struct run run;
+    tells(&fake, 4);
+    gives_rows(&fake, "{\"rowkind\": \"+I\"}\n{\"rowkind\": \"+I\"}\n", 2); /* whatever the limit */
+    fake_answers(&fake, "TableService/SetConsumer", &moved.base);
+    expect_int(moves(t, &fake, "1", &run), 0);
+    expect_contains(run.err, "snapshot 4 has more rows than --limit: consumer me stays in front");
+    expect_int(moves(t, &fake, "2", &run), 1);
+    expect_str(run.err, "");
+    Tarn__V1__ScanRequest *q =
+        (Tarn__V1__ScanRequest *)fake_request(&fake, SCAN, 3, &tarn__v1__scan_request__descriptor);
+    expect_int(q->limit, 3); /* one more than was printed: is there one? */
+    drop(q);
 }
 
 TARN_TEST(cli_watch, tells_what_ended_it)
