@@ -51,6 +51,11 @@ void tarn_client_drop(struct tarn_client **client)
     *client = NULL;
 }
 
+void tarn_client_pause(struct tarn_client *client, int64_t ms)
+{
+    tarn_channel_pause(client->channel, ms);
+}
+
 const char *tarn_client_server(const struct tarn_client *client)
 {
     return client->server;

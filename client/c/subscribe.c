@@ -1,7 +1,5 @@
 #include "tarn/client.h"
 
-#include <unistd.h>
-
 #include "tarn/v1/catalog.pb-c.h"
 
 /*
@@ -128,13 +126,11 @@ static struct tarn_status *pause_before_retry(struct tarn_client_subscription *s
     s->pause_ms =
         s->pause_ms == 0 ? PAUSE_MIN_MS : TARN_MIN(s->pause_ms * 2, (int64_t)PAUSE_MAX_MS);
     int64_t until = tarn_clock_mono_ms() + s->pause_ms;
-    for (;;) {
+    for (int64_t left = s->pause_ms; left > 0; left = until - tarn_clock_mono_ms()) {
         TARN_TRY(tarn_op_check(op));
-        int64_t left = until - tarn_clock_mono_ms();
-        if (left <= 0)
-            return TARN_OK;
-        usleep((useconds_t)TARN_MIN(left, (int64_t)50) * 1000);
+        tarn_client_pause(s->client, TARN_MIN(left, (int64_t)50));
     }
+    return tarn_op_check(op);
 }
 
 static struct tarn_status *receive(struct tarn_client_subscription *s, struct tarn_op *op,

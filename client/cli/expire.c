@@ -12,6 +12,14 @@ const struct tarn_cli_option tarn_cli_expire_options[] = {
     {0},
 };
 
+static const char *which(struct tarn_cli *cli, const Tarn__V1__ExpireResponse *r)
+{
+    int64_t last = r->to - 1;
+    return r->from == last ? tarn_arena_printf(cli->op.arena, "snapshot %" PRId64, last)
+                           : tarn_arena_printf(cli->op.arena, "snapshots %" PRId64 " to %" PRId64,
+                                               r->from, last);
+}
+
 static void say(struct tarn_cli *cli, const Tarn__V1__ExpireResponse *r, bool dry)
 {
     const char *table = cli->args.words[0];
@@ -19,11 +27,11 @@ static void say(struct tarn_cli *cli, const Tarn__V1__ExpireResponse *r, bool dr
         tarn_cli_say(cli, "no snapshot of %s %s", table, dry ? "would expire" : "expires now");
     else
         tarn_cli_say(cli,
-                     "snapshots %" PRId64 " to %" PRId64 " of %s %s, with %" PRId64
-                     " data files (%" PRId64 " bytes), %" PRId64 " of changelogs, %" PRId64
-                     " manifests and lists",
-                     r->from, r->to - 1, table, dry ? "would expire" : "expired", r->data_files,
-                     r->data_bytes, r->changelog_files, r->manifests);
+                     "%s of %s %s, with %" PRId64 " data file%s (%" PRId64 " bytes), %" PRId64
+                     " of changelogs, %" PRId64 " manifests and lists",
+                     which(cli, r), table, dry ? "would expire" : "expired", r->data_files,
+                     r->data_files == 1 ? "" : "s", r->data_bytes, r->changelog_files,
+                     r->manifests);
     if (r->kept_by != NULL && r->kept_by[0] != '\0')
         tarn_cli_say(cli, "the next one stays: %s", r->kept_by);
     if (r->outside_files > 0)

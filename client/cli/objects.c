@@ -86,6 +86,15 @@ static struct tarn_status *show_made(struct tarn_cli *cli, const struct kind *ki
     return TARN_OK;
 }
 
+/* What is wrong within a file is told with its name. */
+static struct tarn_status *name_file(struct tarn_status *s, const char *file)
+{
+    enum tarn_reason reason = tarn_status_reason(s);
+    return s != TARN_OK && (reason == TARN_JSON_MALFORMED || reason == TARN_INVALID_ARGUMENT)
+               ? tarn_status_wrap(s, "%s", file)
+               : s;
+}
+
 static struct tarn_status *create(struct tarn_cli *cli, const struct kind *kind)
 {
     Tarn__V1__CreateObjectRequest request = TARN__V1__CREATE_OBJECT_REQUEST__INIT;
@@ -98,8 +107,9 @@ static struct tarn_status *create(struct tarn_cli *cli, const struct kind *kind)
     TARN_TRY(tarn_cli_read_file(cli, file, &request.body_json));
     request.ignore_if_exists = tarn_cli_args_has(&cli->args, "if-not-exists");
     request.request_id = tarn_cli_request_id(cli);
-    TARN_TRY(tarn_cli_ask(cli, "CatalogService/CreateObject", &request.base,
-                          &tarn__v1__catalog_object__descriptor, &answer));
+    TARN_TRY(name_file(tarn_cli_ask(cli, "CatalogService/CreateObject", &request.base,
+                                    &tarn__v1__catalog_object__descriptor, &answer),
+                       file));
     return show_made(cli, kind, answer, "created");
 }
 

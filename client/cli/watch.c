@@ -1,7 +1,6 @@
 #include "history.h"
 
 #include <errno.h>
-#include <time.h>
 
 #include "ask.h"
 #include "csv.h"
@@ -279,8 +278,7 @@ static struct tarn_status *fetch_patiently(struct watch *watch, int64_t *rows, i
             watch->told_loss = true; /* the subscription will notice, too */
         }
         tarn_status_free(s);
-        struct timespec pause = {.tv_nsec = SCAN_PAUSE_MS * 1000000L};
-        nanosleep(&pause, NULL);
+        tarn_client_pause(watch->cli->client, SCAN_PAUSE_MS);
     }
 }
 

@@ -318,8 +318,8 @@ struct tarn_status *tarn_database_drop(struct tarn_op *op, struct tarn_catalog *
     *tables_dropped = 0;
     TARN_TRY(tarn_catalog_tables(op, catalog, name, &tables, &count));
     if (count > 0 && !cascade)
-        return tarn_status_new(TARN_DATABASE_NOT_EMPTY, "database %.*s has %zu tables",
-                               TARN_SLICE_ARG(name), count);
+        return tarn_status_new(TARN_DATABASE_NOT_EMPTY, "database %.*s has %zu %s",
+                               TARN_SLICE_ARG(name), count, count == 1 ? "table" : "tables");
     TARN_TRY(drop_tables(op, catalog, name, tables, count, tables_dropped));
     tarn_exec_lock(&catalog->change);
     struct tarn_status *s = drop(op, catalog, name, cascade);

@@ -146,6 +146,29 @@ struct tarn_status *tarn_channel_open(const struct tarn_channel_options *options
     return TARN_OK;
 }
 
+void tarn_channel_pause(struct tarn_channel *channel, int64_t ms)
+{
+    gpr_timespec until =
+        gpr_time_add(gpr_now(GPR_CLOCK_REALTIME), gpr_time_from_millis(ms, GPR_TIMESPAN));
+    grpc_connectivity_state state = grpc_channel_check_connectivity_state(channel->handle, 1);
+    if (state == GRPC_CHANNEL_READY || state == GRPC_CHANNEL_SHUTDOWN) {
+        gpr_sleep_until(until);
+        return;
+    }
+    grpc_completion_queue *queue = grpc_completion_queue_create_for_next(NULL);
+    bool in_time = true;
+    while (in_time && state != GRPC_CHANNEL_READY) {
+        grpc_channel_watch_connectivity_state(channel->handle, state, until, queue, NULL);
+        grpc_event event =
+            grpc_completion_queue_next(queue, gpr_inf_future(GPR_CLOCK_REALTIME), NULL);
+        in_time = event.success != 0;
+        state = grpc_channel_check_connectivity_state(channel->handle, 1);
+    }
+    grpc_completion_queue_shutdown(queue);
+    grpc_completion_queue_next(queue, gpr_inf_future(GPR_CLOCK_REALTIME), NULL);
+    grpc_completion_queue_destroy(queue);
+}
+
 void tarn_channel_close(struct tarn_channel *channel)
 {
     if (channel == NULL)

@@ -142,6 +142,9 @@ struct tarn_channel_options {
 /* Connects lazily; never fails for an address that doesn't answer. */
 TARN_MUST struct tarn_status *tarn_channel_open(const struct tarn_channel_options *options,
                                                 struct tarn_channel **out);
+/* Sleeps, until there is a connection where there was none. A thread has to stand here, or in a call, for one to be made:
+ * who sleeps elsewhere finds the server's address tried every 5 s only. */
+void tarn_channel_pause(struct tarn_channel *channel, int64_t ms);
 void tarn_channel_close(struct tarn_channel *channel); /* after its calls */
 void tarn_channel_drop(struct tarn_channel **channel);
 

@@ -311,11 +311,28 @@ check 0 "tag v1 would go" rollback shop.orders --to-snapshot 1 --dry-run -o tabl
 check 0 "shop.orders went back from snapshot" rollback shop.orders --to-snapshot 1 -o table
 check 1 "has no tag v1" tag drop shop.orders v1
 
+# ---- what the documents show of views and functions
+sed -n '/^cat >recent.json/,/^tarn function create/p' "$(dirname "$0")/../../docs/operations.md" >"$DIR/objects.sh"
+(cd "$DIR" && PATH="$BIN:$PATH" sh -e objects.sh) >"$DIR/out" 2>"$DIR/err" && pass || fail "the documents' view and function"
+check 0 "DATE'2026-01-01'" view show shop.recent -o table
+check 0 '"definition": "x * y"' function show shop.area
+printf '{"query":\n' >"$DIR/bad.json"
+check 1 "tarn: $DIR/bad.json: line 2, column 0: unexpected token" view create shop.bad --file "$DIR/bad.json"
+echo '{"query": "SELECT 1"}' >"$DIR/bad.json"
+check 1 "tarn: $DIR/bad.json: view: \"fields\" is missing" view create shop.bad --file "$DIR/bad.json"
+
 # ---- expiry
 check 2 "--keep-last" expire shop.orders --keep-last 0
 check 2 "--older-than" expire shop.orders --older-than soon
 check 0 "no snapshot of shop.orders expires now" expire shop.orders -o table
 check 0 '"kept_by"' expire shop.orders --keep-last 1 --dry-run
+check 0 "" db create small
+check 0 "" table create small.t --columns 'a INT'
+echo '{"a": 1}' >"$DIR/one.jsonl"
+for _ in 1 2; do check 0 "1 row" load small.t "$DIR/one.jsonl" -o table; done
+check 0 "snapshot 1 of small.t would expire, with 0 data files" expire small.t --keep-last 1 --dry-run -o table
+check 1 "database small has 1 table; " db drop small
+check 0 "" db drop small --cascade
 
 # ---- not in this version
 for name in advise orphans reconcile doctor user backup; do

@@ -30,6 +30,8 @@ TARN_MUST struct tarn_status *tarn_client_open(const struct tarn_client_options 
 void tarn_client_close(struct tarn_client *client);
 void tarn_client_drop(struct tarn_client **client);
 const char *tarn_client_server(const struct tarn_client *client);
+/* Before another try: sleeps, until there is a connection where there was none. */
+void tarn_client_pause(struct tarn_client *client, int64_t ms);
 
 /* One message out, one in: method "CatalogService/GetTable"; `type` is the descriptor of the answer. */
 TARN_MUST struct tarn_status *tarn_client_call(struct tarn_client *client, struct tarn_op *op,

@@ -36,6 +36,35 @@ TARN_TEST(wire_call, unary_answers)
     echo_stop(&echo);
 }
 
+static char again_at[64];
+
+static void listen_again(struct tarn_wire_server_options *options)
+{
+    options->listen = again_at;
+}
+
+TARN_TEST(wire_call, a_pause_finds_the_server_that_is_back)
+{
+    const int64_t pause_ms = 60000;
+    struct echo first, second;
+    const char *answer = NULL;
+    echo_start(&first, NULL);
+    snprintf(again_at, sizeof again_at, "%s", tarn_wire_server_address(first.server));
+    expect_ok(echo_ask(t, &first, "/t.Echo/Unary", "hello", &answer));
+    struct tarn_channel *channel = tarn_move(first.channel);
+    echo_stop(&first);
+    first.channel = channel;
+    expect_status(echo_ask(t, &first, "/t.Echo/Unary", "hello", &answer), TARN_UNAVAILABLE, "");
+    echo_start(&second, listen_again);
+    int64_t from_ms = tarn_clock_mono_ms();
+    tarn_channel_pause(channel, pause_ms);
+    expect_true(tarn_clock_mono_ms() - from_ms < pause_ms); /* it was found, not slept through */
+    expect_ok(echo_ask(t, &first, "/t.Echo/Unary", "back", &answer));
+    expect_str(answer, "back");
+    tarn_channel_close(channel);
+    echo_stop(&second);
+}
+
 TARN_TEST(wire_call, client_streams)
 {
     struct echo echo;
