@@ -3,7 +3,8 @@
 # mistakes people make; outputs and exit codes are as documented. The last line counts.
 set -u
 export LC_ALL=C.UTF-8 TZ=UTC
-BIN=${TARN_BIN:-$(cd "$(dirname "$0")/../.." && pwd)/build/bin}
+ROOT=$(cd "$(dirname "$0")/../.." && pwd)
+BIN=${TARN_BIN:-$ROOT/build/bin}
 unset TARN_TOKEN TARN_SERVER
 DIR=$(mktemp -d)
 PASSED=0 FAILED=0 SKIPPED=0 DAEMON=
@@ -312,7 +313,7 @@ check 0 "shop.orders went back from snapshot" rollback shop.orders --to-snapshot
 check 1 "has no tag v1" tag drop shop.orders v1
 
 # ---- what the documents show of views and functions
-sed -n '/^cat >recent.json/,/^tarn function create/p' "$(dirname "$0")/../../docs/operations.md" >"$DIR/objects.sh"
+(cd "$ROOT" && sed -n '/^cat >recent.json/,/^tarn function create/p' docs/operations.md) >"$DIR/objects.sh"
 (cd "$DIR" && PATH="$BIN:$PATH" sh -e objects.sh) >"$DIR/out" 2>"$DIR/err" && pass || fail "the documents' view and function"
 check 0 "DATE'2026-01-01'" view show shop.recent -o table
 check 0 '"definition": "x * y"' function show shop.area
