@@ -1,13 +1,14 @@
 /*
  * entries - tables of which the catalog keeps more than their folder tells.
  *
- * Truth    .tarn/tables/<database>/<name>: {"uuid", "created", "updated", "folder" or "location", and maybe "schema"}.
+ * Truth    .tarn/tables/<database>/<name>: {"uuid", "created", "updated", "folder" or "location", and maybe "schema", and then maybe "renamed_to"}.
  * Kinds    a table of Paimon's whose folder isn't <database>.db/<table>: it is tables/<uuid>, or `location`, an URI elsewhere (external).
  *          All else of it is in that folder, and it is a struct tarn_table as the others are.
  *          A table of another kind (option type: format-table, object-table), of which there is nothing but the entry: it has `schema`, and
  *          engines read and write its files. Whoever asks for a struct tarn_table of it hears ENTRY_ONLY.
  * Alive    an entry of a table of Paimon's in the warehouse counts while its folder has the table's identity, uuid and name: what a
- *          crash leaves of a rename or drop is no table, and the next who wants the name removes it.
+ *          crash leaves of a rename or drop is no table, and the next who wants the name removes it. One of another kind that is being
+ *          renamed counts until there is one of the new name with its uuid.
  * Where    new tables lie in <database>.db/<table> if both names are plain and the option says so, else in tables/<uuid>. Plain are
  *          names without characters that some client takes for a part of an URL or a pattern: see tarn_catalog__is_plain.
  * Locations must be below one of `external_paths`, and not meet the warehouse: LOCATION_REFUSED. Asked anew at each opening.
@@ -29,6 +30,8 @@ struct tarn_catalog_entry {
     bool is_compacted;          /* here; else by its writers. Of live ones */
     bool has_schema;            /* it is of another kind than Paimon's tables */
     struct tarn_schema schema;
+    struct tarn_slice to_database,
+        to_name; /* with a schema: it is being renamed; absent: it isn't */
 };
 
 /* What an administrator says. `external_paths`: URIs, separated by commas. Texts are borrowed until open returns. */

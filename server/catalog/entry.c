@@ -35,6 +35,12 @@ static struct tarn_status *print(const struct tarn_catalog_entry *entry, struct 
         TARN_TRY(tarn_json_parse(tarn_buf_slice(&text), &schema));
         tarn_json_set(json, "schema", tarn_move(schema));
     }
+    if (entry->to_name.data != NULL) {
+        struct tarn_json *to = tarn_json_object();
+        tarn_json_set(to, "database", tarn_json_string(entry->to_database));
+        tarn_json_set(to, "table", tarn_json_string(entry->to_name));
+        tarn_json_set(json, "renamed_to", to);
+    }
     tarn_json_print(json, 2, out);
     if (out->size > TARN_OBJECT_SIZE_MAX)
         return tarn_status_new(TARN_TOO_LARGE, "the table's entry has %zu bytes; %d is the limit",
@@ -66,6 +72,13 @@ static struct tarn_status *parse(struct tarn_op *op, struct tarn_slice text,
     out->has_schema = inner != NULL;
     if (inner == NULL)
         return TARN_OK;
+    const struct tarn_json *to = tarn_json_find(json, "renamed_to");
+    if (to != NULL) {
+        out->to_database = text_of(op, to, "database");
+        out->to_name = text_of(op, to, "table");
+        TARN_TRY(tarn_catalog__check_name("database", out->to_database));
+        TARN_TRY(tarn_catalog__check_name("table", out->to_name));
+    }
     tarn_json_print(inner, 0, &schema);
     return tarn_schema_decode(tarn_arena_copy(op->arena, tarn_buf_slice(&schema)), op->arena,
                               &out->schema);
@@ -148,6 +161,18 @@ bool tarn_catalog_find_entry_names(struct tarn_op *op, struct tarn_catalog *cata
 
 /* --- which are there --- */
 
+/* The new name has it: what is left under the old one must not come back once that is dropped. */
+static struct tarn_status *check_renamed(struct tarn_op *op, struct tarn_catalog *catalog,
+                                         const struct tarn_catalog_entry *entry, bool *found)
+{
+    struct tarn_catalog_entry to;
+    bool there;
+    TARN_TRY(
+        tarn_catalog__read_entry(op, catalog, entry->to_database, entry->to_name, &there, &to));
+    *found = !there || strcmp(to.uuid, entry->uuid) != 0;
+    return *found ? TARN_OK : tarn_catalog__remove_entry(op, catalog, entry->database, entry->name);
+}
+
 struct tarn_status *tarn_catalog__live_entry(struct tarn_op *op, struct tarn_catalog *catalog,
                                              struct tarn_slice database, struct tarn_slice name,
                                              bool *found, struct tarn_catalog_entry *out)
@@ -155,6 +180,9 @@ struct tarn_status *tarn_catalog__live_entry(struct tarn_op *op, struct tarn_cat
     struct tarn_identity_file identity;
     TARN_TRY(tarn_catalog__read_entry(op, catalog, database, name, found, out));
     out->is_compacted = true;
+    if (*found && out->to_name.data != NULL)
+        TARN_TRY(check_renamed(op, catalog, out, found));
+    out->to_database = out->to_name = tarn_slice_str(NULL);
     if (!*found || out->has_schema || out->folder.data == NULL)
         return TARN_OK;
     TARN_TRY(tarn_catalog__read_identity(op, catalog, tarn_arena_str(op->arena, out->folder), found,

@@ -47,7 +47,7 @@ struct tarn_status *tarn_catalog_entry(struct tarn_op *op, struct tarn_catalog *
     bool found;
     TARN_TRY(tarn_catalog__check_name("database", database));
     TARN_TRY(tarn_catalog__check_name("table", name));
-    TARN_TRY(tarn_catalog__read_entry(op, catalog, database, name, &found, out));
+    TARN_TRY(tarn_catalog__live_entry(op, catalog, database, name, &found, out));
     if (!found || !out->has_schema)
         return no_entry(op, database, name);
     if (uuid.size > 0 && !tarn_slice_is(uuid, out->uuid))
@@ -107,12 +107,18 @@ struct tarn_status *tarn_catalog__move_entry(struct tarn_op *op, struct tarn_cat
     TARN_TRY(tarn_catalog__read_entry(op, catalog, database, name, &found, out));
     if (!found)
         return no_entry(op, database, name);
+    struct tarn_catalog_entry old = *out;
+    old.to_database = to_database;
+    old.to_name = to_name;
     out->database = to_database;
     out->name = to_name;
+    out->to_database = out->to_name = tarn_slice_str(NULL);
     TARN_TRY(tarn_catalog__read_entry(op, catalog, to_database, to_name, &found, &there));
     bool same = tarn_slice_equal(database, to_database) && tarn_slice_equal(name, to_name);
     if (!found || same || strcmp(there.uuid, out->uuid) != 0) { /* else: this was cut off */
         TARN_TRY(tarn_catalog__check_free(op, catalog, to_database, to_name));
+        if (old.has_schema)
+            TARN_TRY(tarn_catalog__replace_entry(op, catalog, &old));
         TARN_TRY(tarn_catalog__put_entry(op, catalog, out));
     } else if (out->has_schema) {
         tarn_catalog__know_entry(catalog, out);

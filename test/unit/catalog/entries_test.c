@@ -232,6 +232,33 @@ TARN_TEST(entries, of_another_kind_there_is_the_entry)
     expect_str(names(&h), "g|t");
 }
 
+/* Under two names, a drop of one would take the files of both. */
+TARN_TEST(entries, one_of_another_kind_whose_rename_is_cut_off_has_one_name)
+{
+    TARN_OWN(house_fini) struct house h;
+    TARN_OWN(tarn_buf_drop) struct tarn_buf text = {0};
+    struct tarn_catalog_entry made, entry;
+    setup(&h, t);
+    expect_ok(make_kind(&h, "f", NULL, &made));
+    expect_ok(tarn_store_get(h.store, t->op, ".tarn/tables/db/f", &text));
+    const char *begun =
+        tarn_arena_printf(t->arena, "%.*s,\"renamed_to\":{\"database\":\"db\",\"table\":\"g\"}}",
+                          (int)((const uint8_t *)memrchr(text.data, '}', text.size) - text.data),
+                          (const char *)text.data);
+    expect_ok(tarn_store_put(h.store, t->op, ".tarn/tables/db/f", S(begun)));
+    reopen(&h);
+    expect_str(names(&h), "f"); /* not yet */
+    expect_ok(get(&h, "f", &entry));
+    expect_ok(tarn_store_put(h.store, t->op, ".tarn/tables/db/g", tarn_buf_slice(&text)));
+    reopen(&h);
+    expect_str(names(&h), "g");
+    expect_status(get(&h, "f", &entry), TARN_TABLE_NOT_FOUND, "db.f");
+    expect_ok(get(&h, "g", &entry));
+    expect_ok(tarn_catalog_drop_entry(t->op, h.catalog, S("db"), S("g")));
+    reopen(&h);
+    expect_str(names(&h), "");
+}
+
 TARN_TEST(entries, a_drop_removes_the_files_of_a_folder_in_the_warehouse)
 {
     TARN_OWN(house_fini) struct house h;
