@@ -165,21 +165,36 @@ struct tarn_status *tarn_cli_branch_list(struct tarn_cli *cli)
 }
 
 /* What was done to the branch that the second word names. */
-static struct tarn_status *say_branch(struct tarn_cli *cli, const char *name, const char *key,
-                                      int64_t snapshot_id)
+static struct tarn_status *say_branch(struct tarn_cli *cli, const char *name)
 {
     if (cli->format == TARN_CLI_TABLE) {
-        if (snapshot_id == 0)
-            tarn_cli_say(cli, "the branch is table %s$branch_%s", cli->args.words[0], name);
-        else
-            tarn_cli_say(cli, "%s is at snapshot %" PRId64 " of branch %s", cli->args.words[0],
-                         snapshot_id, name);
+        tarn_cli_say(cli, "the branch is table %s$branch_%s", cli->args.words[0], name);
         return TARN_OK;
     }
     TARN_OWN(tarn_cli_record_drop) struct tarn_cli_record *record = tarn_cli_record_new(cli);
-    tarn_cli_record_text(record, key, NULL, name);
-    if (snapshot_id != 0)
-        tarn_cli_record_int(record, "snapshot", NULL, TARN_CLI_INT, snapshot_id);
+    tarn_cli_record_text(record, "branch", NULL, name);
+    return tarn_cli_record_end(record);
+}
+
+static struct tarn_status *say_forwarded(struct tarn_cli *cli, const char *name,
+                                         const Tarn__V1__FastForwardResponse *r)
+{
+    tarn_cli_say(cli, "%s is at snapshot %" PRId64 " of branch %s", cli->args.words[0],
+                 r->snapshot_id, name);
+    if (r->undone_to == 0)
+        tarn_cli_say(cli, "nothing of the table was undone");
+    else if (r->undone_from == r->undone_to)
+        tarn_cli_say(cli, "snapshot %" PRId64 " of the table was undone", r->undone_to);
+    else
+        tarn_cli_say(cli, "snapshots %" PRId64 " to %" PRId64 " of the table were undone",
+                     r->undone_from, r->undone_to);
+    if (cli->format == TARN_CLI_TABLE)
+        return TARN_OK;
+    TARN_OWN(tarn_cli_record_drop) struct tarn_cli_record *record = tarn_cli_record_new(cli);
+    tarn_cli_record_text(record, "fast_forwarded_to", NULL, name);
+    tarn_cli_record_int(record, "snapshot", NULL, TARN_CLI_INT, r->snapshot_id);
+    tarn_cli_record_int(record, "undone_from", NULL, TARN_CLI_INT, r->undone_from);
+    tarn_cli_record_int(record, "undone_to", NULL, TARN_CLI_INT, r->undone_to);
     return tarn_cli_record_end(record);
 }
 
@@ -195,7 +210,7 @@ struct tarn_status *tarn_cli_branch_create(struct tarn_cli *cli)
     request.request_id = tarn_cli_request_id(cli);
     TARN_TRY(tarn_cli_ask(cli, "TableService/CreateBranch", &request.base,
                           &tarn__v1__create_branch_response__descriptor, &answer));
-    return say_branch(cli, request.branch, "branch", 0);
+    return say_branch(cli, request.branch);
 }
 
 struct tarn_status *tarn_cli_branch_rename(struct tarn_cli *cli)
@@ -209,7 +224,7 @@ struct tarn_status *tarn_cli_branch_rename(struct tarn_cli *cli)
     request.request_id = tarn_cli_request_id(cli);
     TARN_TRY(tarn_cli_ask(cli, "TableService/RenameBranch", &request.base,
                           &tarn__v1__rename_branch_response__descriptor, &answer));
-    return say_branch(cli, request.to, "branch", 0);
+    return say_branch(cli, request.to);
 }
 
 struct tarn_status *tarn_cli_branch_drop(struct tarn_cli *cli)
@@ -235,7 +250,7 @@ struct tarn_status *tarn_cli_branch_fast_forward(struct tarn_cli *cli)
     request.request_id = tarn_cli_request_id(cli);
     TARN_TRY(tarn_cli_ask(cli, "TableService/FastForward", &request.base,
                           &tarn__v1__fast_forward_response__descriptor, &answer));
-    return say_branch(cli, request.branch, "fast_forwarded_to", answer->snapshot_id);
+    return say_forwarded(cli, request.branch, answer);
 }
 
 /* --- roll-back --- */

@@ -198,13 +198,14 @@ struct tarn_status *tarn_catalog_rename_branch(struct tarn_op *op, struct tarn_c
 }
 
 struct tarn_status *tarn_catalog_fast_forward(struct tarn_op *op, struct tarn_catalog *catalog,
-                                              struct tarn_table *table, struct tarn_slice branch)
+                                              struct tarn_table *table, struct tarn_slice branch,
+                                              struct tarn_undone *undone)
 {
     TARN_OWN(tarn_table_drop_ref) struct tarn_table *from = NULL;
     TARN_TRY(check_main(table));
     TARN_TRY(tarn_branch_check_name(branch));
     TARN_TRY(tarn_catalog__branch(op, catalog, table, branch, &from));
-    struct tarn_status *s = tarn_table_fast_forward(op, table, from);
+    struct tarn_status *s = tarn_table_fast_forward(op, table, from, undone);
     tarn_catalog__changed(catalog); /* its schema may be the branch's */
     return s;
 }

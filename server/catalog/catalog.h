@@ -18,6 +18,7 @@
 #include "table/table.h"
 
 struct tarn_catalog;
+struct tarn_undone;
 
 struct tarn_database_info {
     struct tarn_slice name;
@@ -109,7 +110,8 @@ TARN_MUST struct tarn_status *tarn_catalog_rename_branch(struct tarn_op *op,
 TARN_MUST struct tarn_status *tarn_catalog_fast_forward(struct tarn_op *op,
                                                         struct tarn_catalog *catalog,
                                                         struct tarn_table *table,
-                                                        struct tarn_slice branch);
+                                                        struct tarn_slice branch,
+                                                        struct tarn_undone *undone);
 /* For those that keep a table: TABLE_NOT_FOUND where others removed it, or put another in its place. */
 TARN_MUST struct tarn_status *tarn_catalog_check_table(struct tarn_op *op,
                                                        struct tarn_catalog *catalog,

@@ -56,9 +56,11 @@ static struct tarn_status *forward_branch(struct tarn_rest__call *call)
     struct tarn_table_ref ref;
     struct tarn_slice branch = tarn_http_argument(call->request, "branch");
     int64_t snapshot_id;
+    struct tarn_undone undone;
     TARN_TRY(tarn_rest__ref(call, &ref));
     return about_branch(
-        tarn_service_fast_forward(call->op, call->service, ref, branch, &snapshot_id), branch);
+        tarn_service_fast_forward(call->op, call->service, ref, branch, &snapshot_id, &undone),
+        branch);
 }
 
 static struct tarn_status *rename_branch(struct tarn_rest__call *call)

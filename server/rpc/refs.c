@@ -136,6 +136,10 @@ struct tarn_status *tarn_rpc__fast_forward(struct tarn_op *op, struct tarn_servi
 {
     const Tarn__V1__FastForwardRequest *q = request;
     Tarn__V1__FastForwardResponse *r = response;
-    return tarn_service_fast_forward(op, service, tarn_rpc__ref(q->table),
-                                     tarn_slice_str(q->branch), &r->snapshot_id);
+    struct tarn_undone undone = {0};
+    TARN_TRY(tarn_service_fast_forward(op, service, tarn_rpc__ref(q->table),
+                                       tarn_slice_str(q->branch), &r->snapshot_id, &undone));
+    r->undone_from = undone.from;
+    r->undone_to = undone.to;
+    return TARN_OK;
 }

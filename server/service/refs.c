@@ -179,12 +179,12 @@ struct tarn_status *tarn_service_rename_branch(struct tarn_op *op, struct tarn_s
 
 struct tarn_status *tarn_service_fast_forward(struct tarn_op *op, struct tarn_service *service,
                                               struct tarn_table_ref ref, struct tarn_slice branch,
-                                              int64_t *snapshot_id)
+                                              int64_t *snapshot_id, struct tarn_undone *undone)
 {
     TARN_OWN(tarn_table_drop_ref) struct tarn_table *table = NULL;
     TARN_OWN(tarn_table_view_drop) const struct tarn_table_view *view = NULL;
     TARN_TRY(tarn_service__table(op, service, ref, TARN_ACTION_ALTER, &table));
-    TARN_TRY(tarn_catalog_fast_forward(op, service->catalog, table, branch));
+    TARN_TRY(tarn_catalog_fast_forward(op, service->catalog, table, branch, undone));
     TARN_TRY(tarn_table_look(op, table, &view));
     *snapshot_id = view->snapshot.id;
     return TARN_OK;

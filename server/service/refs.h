@@ -59,11 +59,9 @@ TARN_MUST struct tarn_status *tarn_service_rename_branch(struct tarn_op *op,
                                                          struct tarn_table_ref ref,
                                                          struct tarn_slice branch,
                                                          struct tarn_slice to);
-/* *snapshot_id: the latest of the table afterwards. */
-TARN_MUST struct tarn_status *tarn_service_fast_forward(struct tarn_op *op,
-                                                        struct tarn_service *service,
-                                                        struct tarn_table_ref ref,
-                                                        struct tarn_slice branch,
-                                                        int64_t *snapshot_id);
+/* *snapshot_id: the latest of the table afterwards; *undone: what it had, and has no more. */
+TARN_MUST struct tarn_status *tarn_service_fast_forward(
+    struct tarn_op *op, struct tarn_service *service, struct tarn_table_ref ref,
+    struct tarn_slice branch, int64_t *snapshot_id, struct tarn_undone *undone);
 
 #endif

@@ -12,6 +12,7 @@ struct job {
     struct tarn_table *table, *branch;
     int64_t first, last; /* of the branch's snapshots */
     int64_t common;      /* up to here both have the same; first - 1: nothing */
+    struct tarn_undone undone;
     struct tarn_status *status;
 };
 
@@ -161,6 +162,11 @@ static void run(void *arg)
     if (j->status != TARN_OK)
         return;
     int64_t from = j->table->head->id;
+    int64_t earliest = j->table->view->view.earliest_id;
+    /* Where nothing is common all of it goes, also below the branch's first. */
+    int64_t lowest = j->common < j->first ? earliest : j->common + 1;
+    if (j->table->view->view.has_snapshot && lowest <= from)
+        j->undone = (struct tarn_undone){lowest, from};
     tarn_exec_wait_begin();
     j->status = rewrite(j);
     tarn_exec_wait_end();
@@ -173,7 +179,7 @@ static void run(void *arg)
 }
 
 struct tarn_status *tarn_table_fast_forward(struct tarn_op *op, struct tarn_table *table,
-                                            struct tarn_table *branch)
+                                            struct tarn_table *branch, struct tarn_undone *undone)
 {
     TARN_OWN(tarn_table__leave) TARN_UNUSED pthread_rwlock_t *place = tarn_table__enter(table);
     TARN_OWN(tarn_table_view_drop) const struct tarn_table_view *view = NULL;
@@ -189,5 +195,6 @@ struct tarn_status *tarn_table_fast_forward(struct tarn_op *op, struct tarn_tabl
     tarn_table__expire_hold(&hold, branch);
     tarn_mailbox_call(table->mailbox, run, &j);
     tarn_table__expire_release(branch);
+    *undone = j.undone;
     return j.status;
 }

@@ -73,9 +73,14 @@ TARN_MUST struct tarn_status *tarn_table_remove_branch(struct tarn_op *op, struc
 TARN_MUST struct tarn_status *tarn_table_rename_branch(struct tarn_op *op, struct tarn_table *table,
                                                        struct tarn_slice name,
                                                        struct tarn_slice to);
+/* Snapshots of the table that went; to 0: none. */
+struct tarn_undone {
+    int64_t from, to;
+};
 /* From the first snapshot on in which they differ, the table's history becomes the branch's, with its schemas and tags from there on. As a
  * roll-back to where they part, and then commits of others: cut off it leaves a history in between, and the same call goes on. */
 TARN_MUST struct tarn_status *tarn_table_fast_forward(struct tarn_op *op, struct tarn_table *table,
-                                                      struct tarn_table *branch);
+                                                      struct tarn_table *branch,
+                                                      struct tarn_undone *undone);
 
 #endif

@@ -306,6 +306,11 @@ check 0 'the branch is table shop.orders$branch_try' branch create shop.orders t
 check 0 'the branch is table shop.orders$branch_tried' branch rename shop.orders try tried -o table
 check 0 "tried" branch list shop.orders -o table
 check 0 "shop.orders is at snapshot" branch fast-forward shop.orders tried -o table
+check 0 "nothing of the table was undone" branch fast-forward shop.orders tried -o table
+echo '{"id": 1, "dt": "2026-01-31"}' >"$DIR/one.jsonl"
+check 0 "1 row" load shop.orders "$DIR/one.jsonl" -o table
+try 0 branch fast-forward shop.orders tried -o table
+if grep -qE "^snapshot [0-9]+ of the table was undone" "$DIR/out"; then pass; else fail "what a fast-forward undid"; fi
 check 0 "dropped branch tried" branch drop shop.orders tried -o table
 check 0 "shop.orders would go back from snapshot" rollback shop.orders --to-snapshot 1 --dry-run -o table
 check 0 "tag v1 would go" rollback shop.orders --to-snapshot 1 --dry-run -o table

@@ -168,7 +168,7 @@ def branches():
     equal((ids("r.b$branch_theirs"), ids("r.b$branch_ours"), ids("r.b")), ([1, 2, 10, 11], [1, 2, 10, 11], [1, 2, 3]), "after a restart")
     # fast-forward: ours by Tarn, then theirs by Java
     at = tarn.json("branch", "fast-forward", "r.b", "ours")
-    equal(at, {"fast_forwarded_to": "ours", "snapshot": 4}, "where the table is")
+    equal(at, {"fast_forwarded_to": "ours", "snapshot": 4, "undone_from": 3, "undone_to": 3}, "where the table is")
     equal((ids("r.b"), java_ids("r.b")), ([1, 2, 10, 11], [1, 2, 10, 11]), "the table")
     check("w" in tarn.lines("scan", "r.b")[0], "the branch's schema")
     equal([c["state"] for c in tarn.lines("commits", "r.b", "--user", "job", "--id", 3)], ["rolled back"], "the commit that is gone")

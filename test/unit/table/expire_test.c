@@ -402,7 +402,8 @@ TARN_TEST(expire, lets_a_branch_be_gone_forward_to_that_has_lost_where_it_began)
         expect_int(out.to, 4);
         for (int i = 0; i < own; i++)
             add(&f, tarn_arena_printf(t->arena, "own%d", i));
-        expect_ok(tarn_table_fast_forward(t->op, f.table, branch));
+        struct tarn_undone undone;
+        expect_ok(tarn_table_fast_forward(t->op, f.table, branch, &undone));
         expect_ok(tarn_table_look(t->op, f.table, &view));
         expect_int(view->earliest_id, 4);
         expect_int(view->snapshot.id, 4);
@@ -1071,8 +1072,9 @@ static void roll_back(struct history *h)
 static void fast_forward(struct history *h)
 {
     struct tarn_table *branch = h->tables[1 + dice(h, 2)];
+    struct tarn_undone undone;
     if (branch != NULL)
-        expect_ok(tarn_table_fast_forward(h->f->t->op, h->f->table, branch));
+        expect_ok(tarn_table_fast_forward(h->f->t->op, h->f->table, branch, &undone));
 }
 
 /* What the rule says, snapshot by snapshot. */

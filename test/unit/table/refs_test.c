@@ -451,14 +451,15 @@ static void fast_forward_cut_off(struct tarn_test *t, const char *call, enum tar
             .call = call, .skip_count = skip, .hit_count = 1, .fault = fault};
         int before = tarn_store_faulty_call_count(f.store);
         tarn_store_faulty_add(f.store, &rule);
-        struct tarn_status *s = tarn_table_fast_forward(t->op, f.table, b);
+        struct tarn_undone undone;
+        struct tarn_status *s = tarn_table_fast_forward(t->op, f.table, b, &undone);
         struck = tarn_store_faulty_call_count(f.store) - before > skip;
         tarn_store_faulty_clear(f.store);
         folder_check(&f);
         expect_str(fixture_files(&f, NONE, NULL), folder_files(&f, others_newest(&f)));
         if (s != TARN_OK) {
             tarn_status_free(s);
-            expect_ok(tarn_table_fast_forward(t->op, f.table, b));
+            expect_ok(tarn_table_fast_forward(t->op, f.table, b, &undone));
         }
         folder_check(&f);
         expect_int(others_newest(&f), 4);
@@ -487,10 +488,16 @@ TARN_TEST(fast_forward_of_ours, from_an_empty_branch_on_leaves_nothing_of_the_ta
     setup(&f, t);
     expect_ok(tarn_table_create_branch(t->op, f.table, S("b"), S("")));
     TARN_OWN(tarn_table_drop_ref) struct tarn_table *b = open_branch(&f, "b");
-    expect_status(tarn_table_fast_forward(t->op, f.table, b), TARN_SNAPSHOT_NOT_FOUND,
+    struct tarn_undone undone;
+    expect_status(tarn_table_fast_forward(t->op, f.table, b, &undone), TARN_SNAPSHOT_NOT_FOUND,
                   "no snapshot yet");
     expect_int(land_in(&f, b, 11, "x"), 1);
-    expect_ok(tarn_table_fast_forward(t->op, f.table, b));
+    int64_t before = others_newest(&f);
+    expect_ok(tarn_table_fast_forward(t->op, f.table, b, &undone));
+    expect_int(undone.from, 1);
+    expect_int(undone.to, before);
+    expect_ok(tarn_table_fast_forward(t->op, f.table, b, &undone));
+    expect_int(undone.to, 0); /* it is the branch's already */
     folder_check(&f);
     expect_int(others_newest(&f), 1);
     expect_str(fixture_files(&f, NONE, NULL), "x");
