@@ -44,7 +44,10 @@ struct tarn_manifest_entry shape_entry(struct fixture *f, enum tarn_entry_kind k
     struct tarn_manifest_entry e = fixture_entry(f, kind, name, bucket, level, low, high, 0);
     e.partition = partition;
     e.total_buckets = total_buckets;
-    if (tarn_schema_is_append(&f->table->view->view.schema)) {
+    pthread_mutex_lock(&f->table->lock); /* others may be at work */
+    bool is_append = tarn_schema_is_append(&f->table->view->view.schema);
+    pthread_mutex_unlock(&f->table->lock);
+    if (is_append) {
         e.file.min_key = e.file.max_key = tarn_row_empty();
         e.file.key_stats = tarn_stats_empty();
     }
