@@ -372,17 +372,22 @@ bool tarn_hms__is_ours(const struct tarn_pair *parameters, size_t count,
     return mark.data != NULL && tarn_slice_equal(mark, warehouse);
 }
 
+static bool has_pair(const struct tarn_pair *list, size_t count, const struct tarn_pair *pair)
+{
+    for (size_t i = 0; i < count; i++)
+        if (tarn_slice_equal(list[i].key, pair->key)) /* it may hold any byte */
+            return tarn_slice_equal(list[i].value, pair->value);
+    return false;
+}
+
 /* The first of ours that is missing there, or another; NULL: none. */
 static const char *parameters_differ(struct tarn_arena *arena, const struct tarn_pair *want,
                                      size_t want_count, const struct tarn_pair *have,
                                      size_t have_count)
 {
-    for (size_t i = 0; i < want_count; i++) {
-        const char *key = tarn_arena_str(arena, want[i].key);
-        struct tarn_slice value = tarn_hms__parameter(have, have_count, key);
-        if (value.data == NULL || !tarn_slice_equal(value, want[i].value))
-            return tarn_arena_printf(arena, "parameter %s", key);
-    }
+    for (size_t i = 0; i < want_count; i++)
+        if (!has_pair(have, have_count, &want[i]))
+            return tarn_arena_printf(arena, "parameter %.*s", TARN_SLICE_ARG(want[i].key));
     return NULL;
 }
 
