@@ -1,4 +1,4 @@
-"""Cases that say which engine of which version did what, for the table in docs/reference/engines.md. Not a test of its own.
+"""Cases that say which engine of which version did what, for the table in docs/compatibility.md. Not a test of its own.
 
   CASES = [case("Flink 2.0.2, Paimon 2.0.0", "streaming read", function, argument..., short=True), ...]
   if __name__ == "__main__": matrix.main(__file__, CASES, begin)     begin() -> the Lab, with what the cases need started
@@ -15,13 +15,8 @@ import sys
 
 from lab import ROOT
 
-TABLE = os.path.join(ROOT, "docs/reference/engines.md")
-HEAD = """<!-- Written by the scripts that it names, run with TARN_RECORD=1: change those. -->
-# Engines against the REST catalog: what was run
-
-| engine | what | test | result |
-|---|---|---|---|
-"""
+DOCUMENT = os.path.join(ROOT, "docs/compatibility.md")
+TABLE = re.compile(r"(<!-- engines: .*? -->\n\|.*?\|\n\|[-|]*\|\n)(.*?)(<!-- end of engines -->)", re.S)
 NOT_RUN = "not run as it is now"
 EFFORT = int(os.environ.get("TARN_EFFORT", 1))
 Case = collections.namedtuple("Case", "engine what function arguments short")
@@ -37,22 +32,18 @@ def rows_of(text):
     return {row[:3]: row[3] for row in found}
 
 
-def recorded():
-    if not os.path.exists(TABLE):
-        return {}
-    with open(TABLE, encoding="utf-8") as f:
-        return rows_of(f.read())
-
-
 def record(script, cases, one, result):
     with open(os.path.join(ROOT, "build/matrix.lock"), "w", encoding="utf-8") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        before = recorded()
+        with open(DOCUMENT, encoding="utf-8") as f:
+            text = f.read()
+        before = rows_of(TABLE.search(text).group(2))
         rows = {key: r for key, r in before.items() if key[2] != script}
         rows.update({(c.engine, c.what, script): before.get((c.engine, c.what, script), NOT_RUN) for c in cases})
         rows[one.engine, one.what, script] = result
-        with open(TABLE, "w", encoding="utf-8") as f:
-            f.write(HEAD + "".join(f"| {e} | {w} | `test/interop/{s}` | {r} |\n" for (e, w, s), r in sorted(rows.items())))
+        lines = "".join(f"| {e} | {w} | `test/interop/{s}` | {r} |\n" for (e, w, s), r in sorted(rows.items()))
+        with open(DOCUMENT, "w", encoding="utf-8") as f:
+            f.write(TABLE.sub(lambda m: m.group(1) + lines + m.group(3), text))
 
 
 def run(lab, c):
