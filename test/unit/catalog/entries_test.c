@@ -273,7 +273,7 @@ TARN_TEST(entries, a_drop_removes_the_files_of_a_folder_in_the_warehouse)
     expect_ok(make_kind(&h, "f", NULL, &made)); /* and they go with their database */
     int64_t dropped;
     expect_status(tarn_database_drop(t->op, h.catalog, S("db"), false, &dropped),
-                  TARN_DATABASE_NOT_EMPTY, "1 tables");
+                  TARN_DATABASE_NOT_EMPTY, "has 1 table");
     expect_ok(tarn_database_drop(t->op, h.catalog, S("db"), true, &dropped));
     expect_int(dropped, 1);
     expect_false(has(&h, ".tarn/tables/db/f"));

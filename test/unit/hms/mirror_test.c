@@ -49,7 +49,7 @@ TARN_TEST(mirror, removes_what_was_dropped_while_it_was_away)
     make_table(&h, "db", "stays", "id INT");
     make_table(&h, "db", "goes", "id INT");
     start_mirror(&h, NEVER_MS, 30000);
-    WAIT_UNTIL(there(&h, "db.goes") != NULL);
+    WAIT_UNTIL(there(&h, "db.goes") != NULL && there(&h, "db.stays") != NULL);
     stop_mirror(&h);
     drop_table(&h, "db", "goes");
     int64_t changes = fake_changes(&h.fake);
