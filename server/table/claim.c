@@ -19,6 +19,16 @@ static const char *snapshot_key(struct tarn_op *op, struct tarn_table *table, in
     return tarn_table__key(op, table, "snapshot/snapshot-%" PRId64, id);
 }
 
+struct tarn_status *tarn_table__lies_there(struct tarn_op *op, struct tarn_table *table, int64_t id,
+                                           struct tarn_slice json, bool *found, bool *same)
+{
+    TARN_OWN(tarn_buf_drop) struct tarn_buf bytes = {0};
+    *same = false;
+    TARN_TRY(tarn_store_find(table->env->store, op, snapshot_key(op, table, id), found, &bytes));
+    *same = *found && tarn_slice_equal(tarn_buf_slice(&bytes), json);
+    return TARN_OK;
+}
+
 struct tarn_status *tarn_table__check_ground(struct tarn_op *op, struct tarn_table *table,
                                              int64_t ground_id, struct tarn_slice ground_json,
                                              bool *stands)
@@ -29,12 +39,8 @@ struct tarn_status *tarn_table__check_ground(struct tarn_op *op, struct tarn_tab
         *stands = range.latest == 0;
         return TARN_OK;
     }
-    TARN_OWN(tarn_buf_drop) struct tarn_buf bytes = {0};
-    bool found;
-    TARN_TRY(
-        tarn_store_find(table->env->store, op, snapshot_key(op, table, ground_id), &found, &bytes));
-    bool late = false;
-    *stands = found && tarn_slice_equal(tarn_buf_slice(&bytes), ground_json);
+    bool found, late = false;
+    TARN_TRY(tarn_table__lies_there(op, table, ground_id, ground_json, &found, stands));
     if (*stands) /* it was rolled back, and one more put of it has come since */
         TARN_TRY(tarn_table__is_late(op, table, ground_id, ground_json, &late));
     *stands = *stands && !late;
@@ -45,12 +51,7 @@ struct tarn_status *tarn_table__check_ground(struct tarn_op *op, struct tarn_tab
 static struct tarn_status *read_back(struct tarn_op *op, const struct tarn_put *put, bool *found,
                                      bool *ours)
 {
-    TARN_OWN(tarn_buf_drop) struct tarn_buf bytes = {0};
-    *ours = false;
-    TARN_TRY(tarn_store_find(put->table->env->store, op, snapshot_key(op, put->table, put->id),
-                             found, &bytes));
-    *ours = *found && tarn_slice_equal(tarn_buf_slice(&bytes), put->json);
-    return TARN_OK;
+    return tarn_table__lies_there(op, put->table, put->id, put->json, found, ours);
 }
 
 /* Failures that the store promises to have come before any effect. Whatever else a put fails with may have

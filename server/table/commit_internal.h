@@ -181,6 +181,10 @@ void tarn_table__end_turn(struct tarn_table *table);
 /* --- claim.c --- */
 /* Puts the group's snapshot, on a thread of the pool, or (here) before it returns. */
 void tarn_table__start_put(struct tarn_group *group, const struct tarn_head *ground, bool here);
+/* *found: is there a snapshot of that id? *same: with these bytes? What lies there, whether or not it came late. */
+TARN_MUST struct tarn_status *tarn_table__lies_there(struct tarn_op *op, struct tarn_table *table,
+                                                     int64_t id, struct tarn_slice json,
+                                                     bool *found, bool *same);
 /* Looks at snapshot N-1: does it exist, and is it the one? ground_id 0: is there none at all? */
 TARN_MUST struct tarn_status *tarn_table__check_ground(struct tarn_op *op, struct tarn_table *table,
                                                        int64_t ground_id,

@@ -45,6 +45,12 @@ static struct tarn_status *find_common(struct job *j)
     return TARN_OK;
 }
 
+/* Nothing is common: what the table has below the branch's first is none of that one's past. */
+static bool is_apart(const struct job *j)
+{
+    return j->common < j->first;
+}
+
 static struct tarn_status *read_object(struct job *j, struct tarn_table *table, const char *rest,
                                        bool *found, struct tarn_slice *out)
 {
@@ -128,9 +134,7 @@ static struct tarn_status *rewrite(struct job *j)
     struct tarn_table *table = j->table;
     const struct tarn_slice *tags;
     size_t tag_count;
-    bool unhinted;
-    /* What the table has below the branch's first is none of that one's past. */
-    bool apart = j->common < j->first;
+    bool unhinted, apart = is_apart(j);
     TARN_TRY(tarn_table__tags_above(op, table, j->common, &tags, &tag_count));
     tarn_table__hint_wait(table);
     tarn_table__expire_wait(table);
@@ -162,9 +166,7 @@ static void run(void *arg)
     if (j->status != TARN_OK)
         return;
     int64_t from = j->table->head->id;
-    int64_t earliest = j->table->view->view.earliest_id;
-    /* Where nothing is common all of it goes, also below the branch's first. */
-    int64_t lowest = j->common < j->first ? earliest : j->common + 1;
+    int64_t lowest = is_apart(j) ? j->table->view->view.earliest_id : j->common + 1;
     if (j->table->view->view.has_snapshot && lowest <= from)
         j->undone = (struct tarn_undone){lowest, from};
     tarn_exec_wait_begin();

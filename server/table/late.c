@@ -67,7 +67,7 @@ void tarn_table__late_settle(struct tarn_table *table, bool landed)
     pthread_mutex_unlock(&table->lock);
 }
 
-/* Is what lies at `id` one of these? *out: a copy, in the op's arena, since the list may change meanwhile. */
+/* Is what lies at `id` one of these? *always: none of history whatever stands. *out: a copy, in the op's arena, since the list may change meanwhile. */
 static bool find_late(struct tarn_op *op, struct tarn_table *table, int64_t id,
                       struct tarn_slice json, bool *always, struct tarn_put *out)
 {
@@ -90,14 +90,10 @@ static struct tarn_status *seems_undone(struct tarn_op *op, struct tarn_put *put
 /* Its ground may be one of these, too, and undone as it is. Whether anybody stands on that isn't asked: it would be this one. */
 static struct tarn_status *ground_stands(struct tarn_op *op, struct tarn_put *put, bool *out)
 {
-    TARN_OWN(tarn_buf_drop) struct tarn_buf bytes = {0};
     struct tarn_table *table = put->table;
     struct tarn_put ground;
-    bool always, undone = false;
-    TARN_TRY(tarn_store_find(
-        table->env->store, op,
-        tarn_table__key(op, table, "snapshot/snapshot-%" PRId64, put->ground_id), out, &bytes));
-    *out = *out && tarn_slice_equal(tarn_buf_slice(&bytes), put->ground_json);
+    bool found, always, undone = false;
+    TARN_TRY(tarn_table__lies_there(op, table, put->ground_id, put->ground_json, &found, out));
     if (*out && find_late(op, table, put->ground_id, put->ground_json, &always, &ground)) {
         if (!always)
             TARN_TRY(seems_undone(op, &ground, &undone));
