@@ -38,7 +38,7 @@ class Model:
 
     def __init__(self):
         self.history = {}            # id -> rows
-        self.tags = {}               # name -> id
+        self.tags = {}               # name -> (id, rows)
         self.branches = {}           # name -> {id: rows}
         self.next_row = self.next_name = 0
 
@@ -146,7 +146,7 @@ class Tag(Call):
         return ("tag", "create", TABLE, self.tag, "--snapshot", self.id)
 
     def done(self):
-        model.tags[self.tag] = self.id
+        model.tags[self.tag] = (self.id, model.history[self.id])
 
     def settle(self):
         self.again("has a tag")
@@ -176,7 +176,7 @@ class Branch(Call):
         return ("branch", "create", TABLE, self.branch, "--tag", self.tag)
 
     def done(self):
-        model.branches[self.branch] = {model.tags[self.tag]: model.history[model.tags[self.tag]]}
+        model.branches[self.branch] = dict([model.tags[self.tag]])
 
     def settle(self):  # cut off it leaves a branch that can be dropped
         got = tarn.tarn("branch", "drop", TABLE, self.branch, ok=None)
@@ -204,6 +204,10 @@ def cut(history, to):
     return {n: rows for n, rows in history.items() if n <= to}
 
 
+def cut_tags(tags, to):
+    return {name: tag for name, tag in tags.items() if tag[0] <= to}
+
+
 class Rollback(Call):
     def __init__(self):
         self.to = rng.choice(sorted(model.history)[-5:])
@@ -213,7 +217,7 @@ class Rollback(Call):
 
     def done(self):
         model.history = cut(model.history, self.to)
-        model.tags = {n: at for n, at in model.tags.items() if at <= self.to}
+        model.tags = cut_tags(model.tags, self.to)
 
     def between(self):
         return [cut(model.history, n) for n in range(self.to, model.latest() + 1)]
@@ -224,32 +228,35 @@ class Rollback(Call):
 
 
 class Forward(Call):
-    """To where they part, as a roll-back; then one snapshot of the branch after the other."""
+    """To where they part, as a roll-back; then one snapshot of the branch after the other. A branch that began elsewhere takes all of the
+    table's history away (docs/format.md 10.8)."""
 
     def __init__(self):
         self.branch = rng.choice(sorted(model.branches))
-        self.base = min(model.branches[self.branch])
 
     def words(self):
         return ("branch", "fast-forward", TABLE, self.branch)
 
     def parts(self):
+        """The last one that both have, or what the branch begins behind; what the table keeps."""
         branch = model.branches[self.branch]
-        return next((n - 1 for n in sorted(branch) if model.history.get(n) != branch[n]), max(branch))
+        at = next((n - 1 for n in sorted(branch) if model.history.get(n) != branch[n]), max(branch))
+        return at, cut(model.history, at) if at in branch else {}
+
+    def forwarded(self, to):
+        at, kept = self.parts()
+        return {**kept, **{n: rows for n, rows in model.branches[self.branch].items() if at < n <= to}}
 
     def done(self):
-        branch, at = model.branches[self.branch], self.parts()
-        model.history = {**cut(model.history, at), **{n: rows for n, rows in branch.items() if n > at}}
-        model.tags = {n: to for n, to in model.tags.items() if to <= at}
-        for name in tarn.lines("tag", "list", TABLE):  # the branch's come along
-            model.tags[name["tag"]] = name["snapshot"]
+        at, _ = self.parts()
+        model.history, model.tags = self.forwarded(max(model.branches[self.branch])), cut_tags(model.tags, at)
+        for tag in tarn.lines("tag", "list", TABLE):  # the branch's come along
+            model.tags.setdefault(tag["tag"], (tag["snapshot"], model.history.get(tag["snapshot"])))
 
     def between(self):
-        branch, at = model.branches[self.branch], self.parts()
-        states = [cut(model.history, n) for n in range(at, model.latest() + 1)]
-        for to in range(at + 1, max(branch) + 1):
-            states.append({**cut(model.history, at), **{n: rows for n, rows in branch.items() if at < n <= to}})
-        return states
+        at, kept = self.parts()
+        states = [cut(model.history, n) for n in range(max(kept, default=0), model.latest() + 1)]
+        return states + [self.forwarded(to) for to in range(at + 1, max(model.branches[self.branch]) + 1)]
 
     def settle(self):
         self.again()
@@ -284,7 +291,7 @@ def java_ids(table):
 def check_history(states, what):
     """The table is in one of these states, as the folder and Tarn have it."""
     there = folder_history()
-    equal(there, list(range(1, len(there) + 1)), f"{what}: snapshot ids in the folder")
+    equal(there, list(range(there[0], there[0] + len(there))) if there else [], f"{what}: snapshot ids in the folder")
     equal([s["id"] for s in tarn.lines("snapshots", TABLE)], there, f"{what}: snapshots as listed")
     rows = ids(TABLE)
     at = [n for n, s in enumerate(states) if sorted(s) == there and rows_of(s) == rows]
@@ -294,12 +301,12 @@ def check_history(states, what):
 
 def check_all(what):
     check_history([model.history], what)
-    equal({t["tag"]: t["snapshot"] for t in tarn.lines("tag", "list", TABLE)}, model.tags, f"{what}: tags")
+    equal({t["tag"]: t["snapshot"] for t in tarn.lines("tag", "list", TABLE)}, {tag: at for tag, (at, _) in model.tags.items()}, f"{what}: tags")
     equal(sorted(b["branch"] for b in tarn.lines("branch", "list", TABLE)), sorted(model.branches), f"{what}: branches")
     for name, history in model.branches.items():
         equal(ids(f"{TABLE}$branch_{name}"), rows_of(history), f"{what}: branch {name}")
-    for tag, at in model.tags.items():
-        equal(sorted(r["id"] for r in tarn.lines("scan", TABLE, "--tag", tag)), sorted(model.history[at]), f"{what}: tag {tag}")
+    for tag, (_, rows) in model.tags.items():
+        equal(sorted(r["id"] for r in tarn.lines("scan", TABLE, "--tag", tag)), sorted(rows), f"{what}: tag {tag}")
     for id in rng.sample(sorted(model.history), k=min(2, len(model.history))):
         equal(sorted(r["id"] for r in tarn.lines("scan", TABLE, "--snapshot", id)), sorted(model.history[id]), f"{what}: snapshot {id}")
     if java:
