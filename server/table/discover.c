@@ -294,21 +294,27 @@ struct tarn_status *tarn_table__find_range(struct tarn_op *op, struct tarn_table
                                     table->name);
 }
 
-/* A list and the range: each may show what the other doesn't. What lies below the earliest is no history: an expiry was cut off. */
+/* A list and the range: each may show what the other doesn't. What lies below the earliest is no history: an expiry was cut off. But
+ * where no hint and nothing known led to it, the range may be what is asked about, alone above what others rolled back: then it's
+ * EARLIEST that tells, which an expiry puts first. */
 struct tarn_status *tarn_table__find_neighbours(struct tarn_op *op, struct tarn_table *table,
                                                 int64_t id, int64_t *below, int64_t *above)
 {
     TARN_OWN(ids_fini) struct ids ids = {0};
     struct tarn_range range;
+    int64_t earliest;
     *below = *above = 0;
     TARN_TRY(tarn_table__find_range(op, table, &range));
+    TARN_TRY(tarn_table__read_hint(op, table, "EARLIEST", &earliest));
     TARN_TRY(list_ids(op, table, &ids));
+    if (range.earliest != id)
+        earliest = range.earliest;
     if (range.latest != 0 && range.earliest < id)
         *below = TARN_MIN(range.latest, id - 1);
     if (range.latest > id)
         *above = TARN_MAX(range.earliest, id + 1);
     for (size_t i = 0; i < ids.count; i++) {
-        if (range.latest != 0 && ids.list[i] < range.earliest)
+        if (ids.list[i] < earliest)
             continue;
         if (ids.list[i] < id)
             *below = TARN_MAX(*below, ids.list[i]);

@@ -153,6 +153,35 @@ TARN_TEST(roll_back, while_we_are_paused_behind_the_put_is_not_undone)
     pause_in_put(t, roll_back_to_1_and_go_on, true, 3, "a d x");
 }
 
+/* No hint and nothing that was seen leads to what is left, and ours is the newest of all, with all it names. */
+static void roll_back_to_2_and_let_1_expire(void *arg)
+{
+    folder_remove(arg, "snapshot/snapshot-3"); /* LATEST names it again: our hint came late */
+    folder_remove(arg, "snapshot/snapshot-1");
+    pause_for(LONG_MS);
+}
+
+TARN_TEST(roll_back, while_we_are_paused_is_not_undone_where_hints_lead_nowhere)
+{
+    TARN_OWN(fixture_fini) struct fixture f;
+    fixture_init(&f, t);
+    pause_init();
+    fixture_land(&f, 1, "a");
+    fixture_land(&f, 2, "b");
+    fixture_land(&f, 3, "c");
+    struct moment m = {.call = "put_if_absent",
+                       .key_part = "snapshot-4",
+                       .act = roll_back_to_2_and_let_1_expire,
+                       .arg = &f};
+    moment_init(&f, &m);
+    fixture_look_every(&f, 3600000);
+    expect_int(fixture_land(&f, 4, "d"), 3);
+    expect_int(m.happened, 1);
+    fixture_look_every(&f, 0);
+    same_everywhere(&f, "a b d");
+    tarn_clock_fake(-1);
+}
+
 TARN_TEST(roll_back, while_an_outcome_is_unknown_is_not_undone)
 {
     TARN_OWN(fixture_fini) struct fixture f;
