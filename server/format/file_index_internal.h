@@ -57,6 +57,9 @@ void tarn_index__rows_free(uint64_t **rows, int64_t row_count, struct tarn_index
 /* Adds the rows of a serialised 32-bit roaring bitmap; false: it is damaged or names rows beyond. */
 bool tarn_index__rows_add(uint64_t *rows, int64_t row_count, struct tarn_slice roaring,
                           struct tarn_index__budget *budget);
+/* The same from the front of `roaring`, which is what is behind it afterwards; its row 0 is row `first`, a multiple of 65536. */
+bool tarn_index__rows_take(uint64_t *rows, int64_t row_count, int64_t first,
+                           struct tarn_slice *roaring, struct tarn_index__budget *budget);
 
 TARN_MUST struct tarn_status *tarn_index__malformed(const char *format, ...) TARN_PRINTF(1, 2);
 

@@ -107,10 +107,10 @@ static bool add_runs(const struct target *t, struct tarn_index__reader *r)
     return !r->failed;
 }
 
-bool tarn_index__rows_add(uint64_t *rows, int64_t row_count, struct tarn_slice roaring,
-                          struct tarn_index__budget *budget)
+bool tarn_index__rows_take(uint64_t *rows, int64_t row_count, int64_t first,
+                           struct tarn_slice *roaring, struct tarn_index__budget *budget)
 {
-    struct tarn_index__reader r = {.cursor = roaring.data, .end = roaring.data + roaring.size};
+    struct tarn_index__reader r = {.cursor = roaring->data, .end = roaring->data + roaring->size};
     uint32_t cookie = (uint32_t)take_le(&r, 4);
     bool runs = (cookie & 0xffff) == COOKIE_RUNS;
     int64_t count = runs ? (cookie >> 16) + 1 : (int64_t)take_le(&r, 4);
@@ -122,7 +122,8 @@ bool tarn_index__rows_add(uint64_t *rows, int64_t row_count, struct tarn_slice r
         tarn_index__take_bytes(&r, 4 * count);
     for (int64_t i = 0; i < count && !r.failed && budget->steps >= 0; i++) {
         const uint8_t *head = heads.data + 4 * i, *before = r.cursor;
-        struct target t = {rows, row_count, INT64_C(65536) * (head[0] | head[1] << 8), budget};
+        struct target t = {rows, row_count, first + INT64_C(65536) * (head[0] | head[1] << 8),
+                           budget};
         int64_t size = (head[2] | head[3] << 8) + 1;
         bool is_run = runs && (run_bits.data[i / 8] >> (i % 8) & 1) != 0;
         bool ok = is_run              ? add_runs(&t, &r)
@@ -132,5 +133,12 @@ bool tarn_index__rows_add(uint64_t *rows, int64_t row_count, struct tarn_slice r
         if (!ok)
             return false;
     }
+    *roaring = tarn_slice_of(r.cursor, (size_t)(r.end - r.cursor));
     return !r.failed;
+}
+
+bool tarn_index__rows_add(uint64_t *rows, int64_t row_count, struct tarn_slice roaring,
+                          struct tarn_index__budget *budget)
+{
+    return tarn_index__rows_take(rows, row_count, 0, &roaring, budget);
 }

@@ -19,5 +19,6 @@
 #include "format/predicate.h"
 #include "format/commit_message.h"
 #include "format/file_index.h"
+#include "format/deletion_vector.h"
 
 #endif

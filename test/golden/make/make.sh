@@ -51,6 +51,11 @@ rm -f "$golden"/manifest/{append_partitioned,pk_all,pk_dynamic,py_append}.empty-
 d=$golden/table/pk_dynamic
 cp "$d/manifest/$(field "$d/snapshot/snapshot-1" indexManifest)" "$golden/manifest/pk_dynamic.index"
 
+# Deletion vectors in both forms.
+rm -rf "$golden"/deletion_vector
+"${JAVA}c" -nowarn -encoding UTF-8 -d "$work/classes" -cp "$(java_cp)" "$here/GoldenVectors.java"
+"$JAVA" -cp "$work/classes:$(java_cp)" GoldenVectors "$golden/deletion_vector"
+
 # Indexes of data files, and index manifests that no table of ours has.
 rm -rf "$golden"/file_index "$golden"/commit_message
 "${JAVA}c" -nowarn -encoding UTF-8 -d "$work/classes" -cp "$(java_cp)" "$here/GoldenIndexes.java"
