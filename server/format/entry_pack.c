@@ -43,7 +43,14 @@ enum file_field { /* of DataFile */
                   HAS_STATS_COLUMNS = 17,
                   STATS_COLUMNS = 18,
                   EXTERNAL_PATH = 19,
-                  FIRST_ROW_ID = 20
+                  FIRST_ROW_ID = 20,
+                  DELETION_VECTOR = 21
+};
+enum vector_field { /* of DeletionVector */
+                    VECTOR_PATH = 1,
+                    VECTOR_OFFSET = 2,
+                    VECTOR_LENGTH = 3,
+                    VECTOR_CARDINALITY = 4
 };
 enum stats_field { /* of Stats */ STATS_MIN = 1, STATS_MAX = 2, STATS_NULL_COUNTS = 3 };
 
@@ -70,6 +77,26 @@ static uint8_t *put_optional(uint8_t *to, uint32_t field, int64_t value)
     return value == TARN_FILE_NONE ? to : tarn_put_number(to, field, value);
 }
 
+static uint8_t *put_vector(uint8_t *to, const struct tarn_vector_ref *v)
+{
+    uint8_t own[TARN_FIELD_ROOM * 3];
+    uint8_t *end = tarn_put_number(own, VECTOR_OFFSET, v->offset);
+    end = put_optional(tarn_put_number(end, VECTOR_LENGTH, v->length), VECTOR_CARDINALITY,
+                       v->cardinality);
+    size_t numbers = (size_t)(end - own);
+    size_t size = 1 + tarn_varint_size(v->path.size) + v->path.size + numbers;
+    to = tarn_put_varint(tarn_put_key(to, DELETION_VECTOR, TARN_FORM_BYTES), size);
+    to = tarn_put_bytes(to, VECTOR_PATH, v->path);
+    memcpy(to, own, numbers);
+    return to + numbers;
+}
+
+void tarn_manifest_vector_fields(const struct tarn_vector_ref *vector, struct tarn_buf *out)
+{
+    tarn_buf_reserve(out, vector->path.size + TARN_FIELD_ROOM * 5);
+    out->size = (size_t)(put_vector(out->data + out->size, vector) - out->data);
+}
+
 static uint8_t *put_fields(uint8_t *to, const struct tarn_data_file *f)
 {
     to = tarn_put_some_bytes(to, NAME, f->name);
@@ -89,7 +116,8 @@ static uint8_t *put_fields(uint8_t *to, const struct tarn_data_file *f)
     to = tarn_put_some_number(to, SOURCE, f->source);
     if (f->external_path.data != NULL)
         to = tarn_put_bytes(to, EXTERNAL_PATH, f->external_path);
-    return put_optional(to, FIRST_ROW_ID, f->first_row_id);
+    to = put_optional(to, FIRST_ROW_ID, f->first_row_id);
+    return f->vector.path.data == NULL ? to : put_vector(to, &f->vector);
 }
 
 /* The size of what was written behind `at` goes in front of it. */
@@ -106,9 +134,9 @@ static void add_fields(const struct tarn_data_file *f, struct tarn_buf *out)
 {
     size_t at = out->size;
     tarn_buf_reserve(out, f->name.size + f->min_key.size + f->max_key.size +
-                              f->embedded_index.size + f->external_path.size +
+                              f->embedded_index.size + f->external_path.size + f->vector.path.size +
                               list_size(f->extra_files, f->extra_file_count) +
-                              TARN_FIELD_ROOM * 20);
+                              TARN_FIELD_ROOM * 25);
     out->size = (size_t)(put_fields(out->data + at, f) - out->data);
     close_sized(out, at);
 }
@@ -337,6 +365,27 @@ static void set_number(struct unpacker *u, uint32_t number, int64_t n, struct ta
     }
 }
 
+static void take_vector(struct unpacker *u, struct tarn_slice fields, struct tarn_vector_ref *out)
+{
+    const uint8_t *at = fields.data, *end = at + fields.size;
+    struct tarn_taken_field field;
+    *out = (struct tarn_vector_ref){.path = tarn_slice_of(at, 0), .cardinality = TARN_FILE_NONE};
+    while (at < end && !u->failed) {
+        if (!tarn_take_field(&at, end, &field))
+            u->failed = true;
+        else if (field.number == VECTOR_PATH && field.form == TARN_FORM_BYTES)
+            out->path = field.bytes;
+        else if (field.number == VECTOR_OFFSET)
+            out->offset = within(u, (int64_t)field.value, 0, INT64_MAX);
+        else if (field.number == VECTOR_LENGTH)
+            out->length = within(u, (int64_t)field.value, 0, INT64_MAX);
+        else if (field.number == VECTOR_CARDINALITY)
+            out->cardinality = within(u, (int64_t)field.value, 0, INT64_MAX);
+        else
+            u->failed = true;
+    }
+}
+
 static void set_bytes(struct unpacker *u, uint32_t number, struct tarn_slice bytes, bool *has_list,
                       struct tarn_data_file *f)
 {
@@ -358,6 +407,9 @@ static void set_bytes(struct unpacker *u, uint32_t number, struct tarn_slice byt
         return;
     case EXTERNAL_PATH:
         f->external_path = bytes;
+        return;
+    case DELETION_VECTOR:
+        take_vector(u, bytes, &f->vector);
         return;
     default:
         u->failed = true;

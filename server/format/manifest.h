@@ -17,6 +17,13 @@ enum tarn_entry_kind { TARN_ENTRY_ADD = 0, TARN_ENTRY_DELETE = 1 };
 enum tarn_file_source { TARN_SOURCE_UNKNOWN = -1, TARN_SOURCE_APPEND = 0, TARN_SOURCE_COMPACT = 1 };
 #define TARN_FILE_NONE INT64_MIN /* of optional numbers below */
 
+struct tarn_vector_ref { /* where a data file's deletion vector is: plans say it, manifests don't */
+    struct tarn_slice
+        path; /* of the index file, in the table's folder, or a URI; absent: the file has none */
+    int64_t offset, length;
+    int64_t cardinality; /* rows it marks; or NONE: unknown */
+};
+
 struct tarn_data_file {
     struct tarn_slice name;
     int64_t size;
@@ -44,6 +51,7 @@ struct tarn_data_file {
     const int64_t *write_column_sequences;
     size_t write_column_sequence_count;
     bool unknown; /* the file's record held fields not known here */
+    struct tarn_vector_ref vector;
 };
 
 struct tarn_manifest_entry {
@@ -171,6 +179,8 @@ void tarn_manifest_identity(const struct tarn_manifest_entry *entry, struct tarn
  * with_stats false leaves key_stats and value_stats empty. Versioned; unknown versions are refused. */
 void tarn_manifest_entry_pack(const struct tarn_manifest_entry *entry, bool with_stats,
                               struct tarn_buf *out);
+/* Appends a file's deletion vector as fields of message DataFile; an entry that has one is packed with it. */
+void tarn_manifest_vector_fields(const struct tarn_vector_ref *vector, struct tarn_buf *out);
 /* Statistics alone: behind an entry that was packed without, they make it one with them. Appends. */
 void tarn_manifest_stats_pack(const struct tarn_data_file *file, struct tarn_buf *out);
 TARN_MUST struct tarn_status *tarn_manifest_entry_unpack(struct tarn_slice bytes,

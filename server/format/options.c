@@ -366,6 +366,11 @@ static struct tarn_status *parse_stamps(const struct tarn_schema *schema, struct
     TARN_TRY(
         take_bool(schema, "row-tracking.partition-group-on-commit", &o->row_tracking_by_partition));
     TARN_TRY(take_bool(schema, "deletion-vectors.enabled", &o->deletion_vectors));
+    TARN_TRY(take_bool(schema, "deletion-vectors.merge-on-read", &o->vectors_merge_on_read));
+    TARN_TRY(take_bool(schema, "deletion-vectors.bitmap64", &o->vectors_wide));
+    TARN_TRY(
+        take_size(schema, "deletion-vector.index-file.target-size", 0, &o->vectors_target_size));
+    TARN_TRY(take_bool(schema, "index-file-in-data-file-dir", &o->index_beside_data));
     TARN_TRY(take_bool(schema, "pk-clustering-override", &o->pk_clustering));
     TARN_TRY(take_bool(schema, "sequence.snapshot-ordering", &o->snapshot_ordering));
     o->sequence_init_from_snapshot = tarn_format__is_word(mode, "snapshot");

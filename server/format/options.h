@@ -82,7 +82,12 @@ struct tarn_options {
     bool overwrite_upgrade;     /* new files of an overwrite go to the last level where they fit */
     int64_t last_safe_snapshot; /* commit.strict-mode.last-safe-snapshot; -1: unset */
     bool row_tracking, row_tracking_by_partition;
-    bool deletion_vectors;
+    bool
+        deletion_vectors; /* readers of a primary-key table see what was compacted, and merge nothing … */
+    bool vectors_merge_on_read;       /* … unless this is set */
+    bool vectors_wide;                /* new ones have the form of 64 bits */
+    int64_t vectors_target_size;      /* of index files of tables without buckets */
+    bool index_beside_data;           /* index files lie in the buckets' folders */
     bool pk_clustering;               /* files of a level aren't apart by key */
     bool snapshot_ordering;           /* sequence numbers are the snapshot's id */
     bool sequence_init_from_snapshot; /* write.sequence-number-init-mode = snapshot */

@@ -7,6 +7,7 @@
  * key      normalized keys: compared as integers first, as bytes where that doesn't decide.
  * filter   a predicate over a batch.
  * section  files into sections of overlapping sorted runs.
+ * deletions deletion vectors: read, applied to batches.
  * run      the files of one sorted run, as batches.
  * tree     many sorted runs into one, one record a key.
  * roll     batches into data files of about the target size.
@@ -185,6 +186,24 @@ TARN_MUST struct tarn_status *tarn_merge__sections(const struct tarn_type *const
 int tarn_merge__file_age_compare(const struct tarn_manifest_entry *a,
                                  const struct tarn_manifest_entry *b);
 
+/* --- deletions.c --- */
+/* What lies in an index file at a vector's place, for tarn_deletions_decode and tarn_deletions_find. */
+TARN_MUST struct tarn_status *tarn_merge__vector_read(struct tarn_op *op,
+                                                      const struct tarn_merge_table *table,
+                                                      const struct tarn_vector_ref *ref,
+                                                      struct tarn_buf *out);
+/* Which rows of the file are deleted; *out stays as it is where it has no deletion vector. */
+TARN_MUST struct tarn_status *tarn_merge__deletions_read(struct tarn_op *op,
+                                                         const struct tarn_merge_table *table,
+                                                         const struct tarn_data_file *file,
+                                                         struct tarn_deletions *out);
+/* Leaves the deleted rows out of a batch that begins at row `first` of its file. *batch is NULL where nothing stays. */
+TARN_MUST struct tarn_status *tarn_merge__deletions_apply(const struct tarn_deletions *deletions,
+                                                          int64_t first,
+                                                          const struct tarn_type *const *types,
+                                                          int column_count,
+                                                          struct tarn_batch **batch);
+
 /* --- inputs of a merge: runs as batches --- */
 struct tarn_merge_input {
     /* As tarn_source's next. *place: how new the records are; the larger wins what is otherwise equal. */
@@ -258,6 +277,7 @@ struct tarn_merge_run_spec { /* borrowed as long as the input lives */
     bool with_system; /* _SEQUENCE_NUMBER and _VALUE_KIND behind the columns */
     int batch_rows;   /* 0: TARN_MERGE_BATCH_ROWS */
 };
+/* Rows that the files' deletion vectors mark are left out. */
 struct tarn_merge_input *tarn_merge__run_new(const struct tarn_merge_run_spec *spec);
 /* The runs of a section with system columns, their files' places being their age; in the arena, which
  * they need as long as they live. */

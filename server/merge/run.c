@@ -15,8 +15,11 @@ struct run {
     struct tarn_source
         *reader;       /* of file next_file - 1; NULL: between files, or it needs no reading */
     int64_t rows_left; /* of a file that isn't read */
-    int *places;       /* a wanted column's place in the reader's batches; -1: constant */
-    int read_count;    /* columns read from files */
+    struct tarn_deletions deletions; /* of the file; rows NULL: none */
+    int64_t next_row;                /* of the file */
+    const struct tarn_type **types;  /* of what comes out */
+    int *places;    /* a wanted column's place in the reader's batches; -1: constant */
+    int read_count; /* columns read from files */
     struct tarn_batch
         *constants;       /* the partition's values of the current file, repeated; or NULL */
     int *constant_places; /* a wanted column's place there */
@@ -234,6 +237,40 @@ static struct tarn_status *next_of_file(struct run *run, struct tarn_op *op,
     return assemble(run, NULL, count, out);
 }
 
+/* The same without what is deleted. *out NULL: the file is at its end. */
+static struct tarn_status *next_living(struct run *run, struct tarn_op *op, struct tarn_batch **out)
+{
+    int column_count = (int)run->spec->column_count + (run->spec->with_system ? 2 : 0);
+
+    for (;;) {
+        TARN_TRY(next_of_file(run, op, out));
+        if (*out == NULL || run->deletions.rows == NULL)
+            return TARN_OK;
+        int64_t first = run->next_row;
+        run->next_row += (*out)->row_count;
+        TARN_TRY(
+            tarn_merge__deletions_apply(&run->deletions, first, run->types, column_count, out));
+        if (*out != NULL)
+            return TARN_OK;
+        TARN_TRY(tarn_op_check(op));
+    }
+}
+
+static struct tarn_status *open_next(struct run *run, struct tarn_op *op)
+{
+    const struct tarn_manifest_entry *entry = run->spec->files[run->next_file++];
+
+    tarn_batch_drop(&run->constants);
+    tarn_deletions_fini(&run->deletions);
+    run->next_row = 0;
+    TARN_TRY(
+        tarn_merge__deletions_read(op, run->spec->layout->table, &entry->file, &run->deletions));
+    if (run->read_count > 0)
+        return open_file(run, op, entry);
+    run->rows_left = entry->file.row_count;
+    return TARN_OK;
+}
+
 static struct tarn_status *run_next(struct tarn_merge_input *self, struct tarn_op *op,
                                     struct tarn_batch **out, uint32_t *place)
 {
@@ -243,7 +280,7 @@ static struct tarn_status *run_next(struct tarn_merge_input *self, struct tarn_o
     for (;;) {
         TARN_TRY(tarn_op_check(op));
         if (run->next_file > 0) {
-            struct tarn_status *s = next_of_file(run, op, out);
+            struct tarn_status *s = next_living(run, op, out);
             if (s != TARN_OK)
                 return tarn_status_wrap(s, "%.*s", TARN_SLICE_ARG(current(run)->file.name));
             if (*out != NULL) {
@@ -253,12 +290,7 @@ static struct tarn_status *run_next(struct tarn_merge_input *self, struct tarn_o
         }
         if (run->next_file == run->spec->file_count)
             return TARN_OK;
-        const struct tarn_manifest_entry *entry = run->spec->files[run->next_file++];
-        tarn_batch_drop(&run->constants);
-        if (run->read_count == 0)
-            run->rows_left = entry->file.row_count;
-        else
-            TARN_TRY(open_file(run, op, entry));
+        TARN_TRY(open_next(run, op));
     }
 }
 
@@ -268,6 +300,8 @@ static void run_close(struct tarn_merge_input *self)
 
     tarn_source_drop(&run->reader);
     tarn_batch_drop(&run->constants);
+    tarn_deletions_fini(&run->deletions);
+    free(run->types);
     free(run->places);
     free(run->constant_places);
     free(run);
@@ -281,6 +315,11 @@ struct tarn_merge_input *tarn_merge__run_new(const struct tarn_merge_run_spec *s
     run->spec = spec;
     run->places = tarn_calloc(spec->column_count + 1, sizeof *run->places);
     run->constant_places = tarn_calloc(spec->column_count + 1, sizeof *run->constant_places);
+    run->types = tarn_calloc(spec->column_count + 2, sizeof(struct tarn_type *));
+    for (size_t i = 0; i < spec->column_count; i++)
+        run->types[i] = spec->layout->types[spec->columns[i]];
+    run->types[spec->column_count] = &tarn_merge__sequence_type;
+    run->types[spec->column_count + 1] = &tarn_merge__kind_type;
     for (size_t i = 0; i < spec->column_count; i++) {
         bool constant = spec->layout->partition_place[spec->columns[i]] >= 0;
         run->places[i] = constant ? -1 : run->read_count++;

@@ -12,6 +12,19 @@ static Tarn__V1__Stats *put_stats(struct tarn_op *op, const struct tarn_stats *s
     return out;
 }
 
+static Tarn__V1__DeletionVector *put_vector(struct tarn_op *op, const struct tarn_vector_ref *v)
+{
+    Tarn__V1__DeletionVector *out = TARN_RPC_NEW(op, Tarn__V1__DeletionVector, deletion_vector);
+    out->path = tarn_rpc__bytes(v->path);
+    out->offset = v->offset;
+    out->length = v->length;
+    if (v->cardinality != TARN_FILE_NONE) {
+        out->_cardinality_case = TARN__V1__DELETION_VECTOR___CARDINALITY_CARDINALITY;
+        out->cardinality = v->cardinality;
+    }
+    return out;
+}
+
 static void put_optionals(const struct tarn_data_file *f, Tarn__V1__DataFile *out)
 {
     if (f->creation_time_ms != TARN_FILE_NONE) {
@@ -58,6 +71,8 @@ Tarn__V1__DataFile *tarn_rpc__put_file(struct tarn_op *op, const struct tarn_dat
     out->value_stats_columns =
         tarn_rpc__bytes_list(op, f->value_stats_columns, f->value_stats_column_count);
     put_optionals(f, out);
+    if (f->vector.path.data != NULL)
+        out->deletion_vector = put_vector(op, &f->vector);
     return out;
 }
 

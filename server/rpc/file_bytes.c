@@ -14,7 +14,7 @@ void tarn_rpc__add_bytes_field(struct tarn_buf *out, uint32_t field, struct tarn
 
 static size_t file_size(const struct tarn_plan_bytes *file)
 {
-    return file->file.size + file->stats.size;
+    return file->file.size + file->stats.size + file->vector.size;
 }
 
 static size_t files_size(const struct tarn_plan_bytes *files, size_t count)
@@ -39,6 +39,7 @@ static uint8_t *put_files(uint8_t *to, uint32_t field, const struct tarn_plan_by
         to = tarn_put_varint(tarn_put_key(to, field, TARN_FORM_BYTES), file_size(&files[i]));
         to = put_piece(to, files[i].file);
         to = put_piece(to, files[i].stats);
+        to = put_piece(to, files[i].vector);
     }
     return to;
 }

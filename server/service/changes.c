@@ -87,12 +87,23 @@ static void join_buckets(struct tarn_op *op, struct tarn_plan *plan)
     plan->split_count = kept;
 }
 
+/* Deletion vectors only grow: two of one file that mark as many rows are the same, wherever they lie. */
+static bool same_vector(const struct tarn_vector_ref *a, const struct tarn_vector_ref *b)
+{
+    if (a->path.data == NULL || b->path.data == NULL)
+        return a->path.data == b->path.data;
+    if (a->cardinality != TARN_FILE_NONE && b->cardinality != TARN_FILE_NONE)
+        return a->cardinality == b->cardinality;
+    return a->offset == b->offset && tarn_slice_equal(a->path, b->path);
+}
+
 static bool has_file(const struct tarn_split *split, const struct tarn_plan_file *file)
 {
     for (size_t i = 0; i < split->file_count; i++) {
         const struct tarn_manifest_entry *e = &split->files[i].entry;
         if (tarn_slice_equal(e->file.name, file->entry.file.name) &&
-            (e->file.level == file->entry.file.level))
+            e->file.level == file->entry.file.level &&
+            same_vector(&e->file.vector, &file->entry.file.vector))
             return true;
     }
     return false;

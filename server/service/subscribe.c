@@ -376,6 +376,7 @@ struct tarn_status *tarn_service__plan_event(struct tarn_op *op, struct tarn_tab
         .changes = whole ? TARN_CHANGES_NONE : (enum tarn_changes)spec->how,
         .changes_from = snapshot_id - 1,
         .whole_buckets = !whole,
+        .with_level_0 = whole, /* its changes follow */
         .of_itself = true,
     };
     TARN_TRY(tarn_service__look(op, table, &view));

@@ -91,6 +91,11 @@ static struct tarn_status *damaged(const struct tarn_planner *p)
 static struct tarn_status *passes_bare(struct tarn_planner *p,
                                        const struct tarn_manifest_entry *entry, bool *out)
 {
+    *out = !p->skips_level_0 || entry->file.level > 0;
+    if (!*out) {
+        p->plan.files_seen--; /* no file of this plan */
+        return TARN_OK;
+    }
     *out = tarn_plan__bucket_passes(p, entry->bucket, entry->total_buckets);
     if (!*out) {
         p->plan.pruned_by_bucket++;

@@ -71,6 +71,16 @@ static struct tarn_status *is_indexed(struct tarn_planner *p, const struct tarn_
     return TARN_OK;
 }
 
+/* Readers of a state of a table with deletion vectors see nothing before it was compacted: versions of a row that a file of level 0
+ * takes the place of are marked by then, so that nothing is merged (docs/format.md, "Deletion vectors"). */
+static bool skips_level_0(const struct tarn_planner *p)
+{
+    const struct tarn_options *o = p->plan.options;
+    return !p->is_append && o->deletion_vectors && !o->vectors_merge_on_read &&
+           p->request.changes == TARN_CHANGES_NONE && !p->request.no_splits &&
+           !p->request.with_level_0;
+}
+
 static struct tarn_status *prepare(struct tarn_plan_cursor *c)
 {
     struct tarn_planner *p = &c->p;
@@ -86,6 +96,7 @@ static struct tarn_status *prepare(struct tarn_plan_cursor *c)
     } while (!tarn_table__is_whole(p->table) || p->epoch != tarn_table__pages_epoch(p->table));
     TARN_TRY(choose_schema(p, view));
     TARN_TRY(tarn_plan__prepare(p));
+    p->skips_level_0 = skips_level_0(p);
     if (p->request.changes != TARN_CHANGES_NONE) {
         p->is_listed = true;
         TARN_TRY(tarn_plan__list_changes(p, view->earliest_id));
@@ -99,6 +110,8 @@ static struct tarn_status *prepare(struct tarn_plan_cursor *c)
     else
         TARN_TRY(is_indexed(p, view, &indexed));
     p->is_listed = !indexed;
+    if (p->plan.has_snapshot)
+        TARN_TRY(tarn_plan__load_vectors(p));
     return indexed ? TARN_OK : tarn_plan__list_manifests(p);
 }
 
@@ -152,6 +165,7 @@ void tarn_plan_cursor_free(struct tarn_plan_cursor *c)
     tarn_buf_drop(&c->batch.stats);
     tarn_arena_free(c->batch.arena);
     tarn_plan__covering_free(c->p.covering);
+    tarn_plan__vectors_free(c->p.vectors);
     free(c->p.listed);
     tarn_arena_free(c->p.listed_arena);
     tarn_arena_free(c->p.scratch);
@@ -180,12 +194,20 @@ static void grow_files(struct batch *b, bool as_bytes)
         b->files = tarn_realloc(b->files, b->file_capacity * sizeof *b->files);
 }
 
-/* A file as the caller gets it; its bytes are those of the work on its bucket. */
+/* A file as the caller gets it; its bytes are those of the work on its bucket. *deleted: rows of it that may be marked as deleted. */
 static struct tarn_status *put_file(struct tarn_plan_cursor *c, struct batch *b,
-                                    const struct tarn_bucket_work *work, const struct tarn_ref *ref)
+                                    const struct tarn_bucket_work *work, const struct tarn_ref *ref,
+                                    int64_t *deleted)
 {
     const struct tarn_plan_request *request = &c->p.request;
     struct tarn_slice packed = tarn_slice_of(ref->packed, ref->packed_size);
+    const struct tarn_vector_at *vector = NULL;
+    if (c->p.vectors != NULL)
+        vector = tarn_plan__find_vector(&c->p, work->partition, work->bucket,
+                                        tarn_slice_of(ref->packed + ref->name_at, ref->name_size));
+    *deleted = vector == NULL                              ? 0
+               : vector->ref.cardinality == TARN_FILE_NONE ? ref->row_count
+                                                           : vector->ref.cardinality;
     grow_files(b, request->as_bytes);
     if (request->with_stats && !ref->has_stats) {
         TARN_GROW(b->late, b->late_count, b->late_capacity);
@@ -195,12 +217,15 @@ static struct tarn_status *put_file(struct tarn_plan_cursor *c, struct batch *b,
     if (request->as_bytes) {
         struct tarn_plan_bytes *bytes = &b->bytes[b->file_count];
         TARN_TRY(tarn_manifest_entry_fields(packed, &bytes->file, &bytes->stats));
+        bytes->vector = vector == NULL ? (struct tarn_slice){0} : vector->fields;
     } else {
         struct tarn_plan_file *file = &b->files[b->file_count];
         TARN_TRY(tarn_manifest_entry_view(packed, b->arena, &file->entry));
         file->entry.kind = TARN_ENTRY_ADD;
         file->entry.partition = work->partition;
         file->added_by = ref->added_by;
+        if (vector != NULL)
+            file->entry.file.vector = vector->ref;
         if (ref->has_stats && !request->with_stats) {
             struct tarn_data_file *f = &file->entry.file;
             f->key_stats = f->value_stats = tarn_stats_empty();
@@ -233,8 +258,7 @@ static struct tarn_status *put_late_stats(struct tarn_plan_cursor *c, struct bat
 /* Rows that a reader surely gets of a file: none is merged away, none deleted. */
 static bool rows_are_sure(const struct tarn_planner *p, bool raw, const struct tarn_ref *ref)
 {
-    return raw && !ref->has_deletes && !p->has_where && !p->plan.options->deletion_vectors &&
-           p->request.changes == TARN_CHANGES_NONE;
+    return raw && !ref->has_deletes && !p->has_where && p->request.changes == TARN_CHANGES_NONE;
 }
 
 static bool limit_reached(const struct tarn_planner *p)
@@ -264,14 +288,15 @@ static struct tarn_status *put_split(struct tarn_plan_cursor *c, struct batch *b
     p->plan.splits_left++;
     for (size_t i = begin; i < end; i++) {
         const struct tarn_ref *ref = &work->refs[i];
+        int64_t deleted;
         if (limit_reached(p)) {
             p->plan.pruned_by_limit += (int64_t)(end - i);
             break;
         }
-        TARN_TRY(put_file(c, b, work, ref));
+        TARN_TRY(put_file(c, b, work, ref, &deleted));
         *(ref->is_before ? &split->before_count : &split->file_count) += 1;
         if (rows_are_sure(p, raw, ref))
-            p->sure_rows += ref->row_count;
+            p->sure_rows += ref->row_count - TARN_MIN(deleted, ref->row_count);
     }
     return TARN_OK;
 }
@@ -280,8 +305,9 @@ static struct tarn_status *put_split(struct tarn_plan_cursor *c, struct batch *b
 static struct tarn_status *put_files(struct tarn_plan_cursor *c, struct batch *b,
                                      struct tarn_bucket_work *work)
 {
+    int64_t deleted;
     while (work->next_ref < work->count && b->file_count < TARN_PLAN_BATCH_FILES)
-        TARN_TRY(put_file(c, b, work, &work->refs[work->next_ref++]));
+        TARN_TRY(put_file(c, b, work, &work->refs[work->next_ref++], &deleted));
     if (work->next_ref == work->count)
         work->next_split = work->split_count;
     return TARN_OK;
@@ -439,6 +465,7 @@ static void keep_file(struct tarn_arena *arena, const struct tarn_plan_file *fro
     f->max_key = keep(arena, f->max_key);
     f->embedded_index = keep(arena, f->embedded_index);
     f->external_path = keep(arena, f->external_path);
+    f->vector.path = keep(arena, f->vector.path);
     f->key_stats = keep_stats(arena, &f->key_stats);
     f->value_stats = keep_stats(arena, &f->value_stats);
     f->extra_files = keep_list(arena, f->extra_files, f->extra_file_count);

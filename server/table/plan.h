@@ -84,6 +84,9 @@ struct tarn_planner {
     struct tarn_arena *scratch; /* of one file */
     int index_reads_left;       /* of index files beside data files */
 
+    struct tarn_vectors *vectors; /* of the plan's snapshot; NULL: there are none */
+    bool skips_level_0;           /* only what was compacted is read, and nothing is merged */
+
     struct tarn_listed *listed; /* NULL: LIVE and REMOVED are walked */
     size_t listed_count, listed_capacity, listed_next;
     bool is_listed, is_changelog;
@@ -160,6 +163,19 @@ TARN_MUST struct tarn_status *tarn_plan__late_stats(struct tarn_planner *p,
 TARN_MUST struct tarn_status *tarn_plan__next_bucket(struct tarn_planner *p, bool *found,
                                                      struct tarn_bucket_work *work);
 
+/* --- vectors.c --- */
+/* The deletion vectors of the plan's snapshot. */
+TARN_MUST struct tarn_status *tarn_plan__load_vectors(struct tarn_planner *p);
+void tarn_plan__vectors_free(struct tarn_vectors *vectors);
+struct tarn_vector_at {
+    struct tarn_vector_ref ref;
+    struct tarn_slice fields; /* of message DataFile */
+};
+/* NULL: the file has none. */
+const struct tarn_vector_at *tarn_plan__find_vector(struct tarn_planner *p,
+                                                    struct tarn_slice partition, int32_t bucket,
+                                                    struct tarn_slice data_file);
+
 /* --- changes.c --- */
 TARN_MUST struct tarn_status *tarn_plan__list_changes(struct tarn_planner *p, int64_t earliest);
 /* The files of a snapshot that is not in the index: of a tag. */
@@ -174,6 +190,9 @@ TARN_MUST struct tarn_status *tarn_plan__list_add(struct tarn_planner *p,
 /* Orders refs as readers want them and says where splits end. */
 TARN_MUST struct tarn_status *tarn_plan__split_bucket(struct tarn_planner *p,
                                                       struct tarn_bucket_work *work);
+/* Files above level 0 without deletes, of one level, so that they can't overlap, or in which deletion vectors mark all that newer
+ * files take the place of: they are read as they lie. */
+bool tarn_plan__reads_raw(const struct tarn_planner *p, const struct tarn_ref *refs, size_t count);
 /* Files whose key ranges overlap, directly or through others, share a section; refs are put in order of
  * (min key, max key). */
 TARN_MUST struct tarn_status *tarn_plan__sections(struct tarn_planner *p, struct tarn_ref *refs,

@@ -247,6 +247,10 @@ static struct tarn_status *prune_files(struct tarn_planner *p, struct tarn_bucke
         struct tarn_manifest_entry entry;
         bool passes;
         tarn_plan__scratch_reset(p);
+        if (!work->refs[i].may_match) {
+            p->plan.pruned_by_stats++;
+            continue;
+        }
         TARN_TRY(view_ref(p, &work->refs[i], &entry));
         TARN_TRY(index_passes(p, &entry, &passes));
         if (passes)
@@ -301,5 +305,7 @@ struct tarn_status *tarn_plan__prune_bucket(struct tarn_planner *p, struct tarn_
         return TARN_OK;
     if (p->is_append)
         return p->index_helps ? prune_files(p, work) : TARN_OK;
+    if (p->skips_level_0 && tarn_plan__reads_raw(p, work->refs, work->count))
+        return prune_files(p, work);
     return p->request.changes == TARN_CHANGES_NONE ? prune_sections(p, work) : TARN_OK;
 }

@@ -266,11 +266,12 @@ static void sort_refs(struct tarn_ref *refs, size_t count,
         }
 }
 
-/* All of one level above 0 and nothing deleted: the files can't overlap and are read as they lie. */
-static bool reads_raw(const struct tarn_ref *refs, size_t count)
+bool tarn_plan__reads_raw(const struct tarn_planner *p, const struct tarn_ref *refs, size_t count)
 {
+    bool marked = p->plan.options->deletion_vectors;
     for (size_t i = 0; i < count; i++)
-        if (refs[i].level == 0 || refs[i].level != refs[0].level || refs[i].has_deletes)
+        if (refs[i].level == 0 || refs[i].has_deletes ||
+            (refs[i].level != refs[0].level && !marked))
             return false;
     return true;
 }
@@ -340,7 +341,7 @@ struct tarn_status *tarn_plan__split_bucket(struct tarn_planner *p, struct tarn_
         split_each(&k);
         return TARN_OK;
     }
-    if (!reads_raw(work->refs, work->count))
+    if (!tarn_plan__reads_raw(p, work->refs, work->count))
         return split_sections(&k, arena);
     TARN_TRY(sort_by_arrival(p, work->refs, work->count, arena));
     split_each(&k);

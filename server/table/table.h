@@ -333,7 +333,7 @@ struct tarn_plan_file {
     int64_t added_by;                 /* snapshot id; 0: before what is retained */
 };
 struct tarn_plan_bytes { /* the same as fields of message DataFile of proto/tarn/v1/table.proto */
-    struct tarn_slice file, stats; /* stats: empty where there are none */
+    struct tarn_slice file, stats, vector; /* the latter two: empty where there are none */
 };
 struct tarn_split {
     struct tarn_slice partition;
@@ -358,6 +358,7 @@ struct tarn_plan_request {
     bool with_overwrites; /* of changes: DELTA takes what OVERWRITE snapshots added, too */
     bool
         of_itself; /* of changes: what the snapshot says that it changed, also where it doesn't stand on the one below */
+    bool with_level_0; /* also where the table's readers see only what was compacted */
     bool has_limit;
     int64_t limit; /* no more files than surely hold so many rows */
 };

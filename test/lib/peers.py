@@ -84,6 +84,12 @@ class RestGaps(Peer):
                          PROGRAM="RestGaps")
 
 
+class Deletions(Peer):
+    def __init__(self, lab, warehouse, *options):
+        super().__init__(lab, warehouse, ["bash", os.path.join(ROOT, "test/interop/java/run.sh"), warehouse, *options],
+                         PROGRAM="Deletions")
+
+
 class Python(Peer):
     engine = "native"
 

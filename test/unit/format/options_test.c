@@ -134,7 +134,7 @@ TARN_TEST(options, what_is_not_implemented_is_refused)
         {"changelog-producer", "lookup", false},
         {"bucket", "-1", false},
         {"bucket", "-2", false},
-        {"deletion-vectors.enabled", "true", true},
+        {"deletion-vectors.enabled", "true", false},
         {"deletion-vectors.later", "x", true},
         {"row-tracking.enabled", "true", false},
         {"data-evolution.enabled", "true", true},

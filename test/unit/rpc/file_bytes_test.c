@@ -70,6 +70,10 @@ static struct tarn_data_file random_file(struct tarn_test *t)
         f.embedded_index = random_slice(t, 300);
     if (tarn_test_random_below(t, 2) == 0)
         f.external_path = random_slice(t, 100);
+    if (tarn_test_random_below(t, 2) == 0)
+        f.vector = (struct tarn_vector_ref){random_slice(t, 60), random_number(t), random_number(t),
+                                            tarn_test_random_below(t, 2) == 0 ? TARN_FILE_NONE
+                                                                              : random_number(t)};
     return f;
 }
 
@@ -96,7 +100,7 @@ static struct tarn_plan_bytes bytes_of(struct tarn_test *t, const struct tarn_da
                                        bool with_stats)
 {
     TARN_OWN(tarn_buf_drop) struct tarn_buf entry = {0};
-    struct tarn_plan_bytes out;
+    struct tarn_plan_bytes out = {0};
     tarn_manifest_entry_pack(&(struct tarn_manifest_entry){.file = *file}, with_stats, &entry);
     expect_ok(tarn_manifest_entry_fields(tarn_arena_copy(t->arena, tarn_buf_slice(&entry)),
                                          &out.file, &out.stats));
@@ -108,6 +112,7 @@ static struct tarn_slice joined(struct tarn_test *t, struct tarn_plan_bytes byte
     TARN_OWN(tarn_buf_drop) struct tarn_buf all = {0};
     tarn_buf_add_slice(&all, bytes.file);
     tarn_buf_add_slice(&all, bytes.stats);
+    tarn_buf_add_slice(&all, bytes.vector);
     return tarn_arena_copy(t->arena, tarn_buf_slice(&all));
 }
 

@@ -1,0 +1,119 @@
+#include "table/plan.h"
+
+/*
+ * Deletion vectors for plans: the index manifest of the plan's snapshot says where each data file's is. What it holds is true whatever the
+ * table's options say by now, so it is asked wherever there is one.
+ */
+
+struct tarn_vectors {
+    struct tarn_map *by_file; /* partition, bucket, data file -> struct tarn_vector_at */
+    struct tarn_arena *arena;
+    struct tarn_buf key;
+};
+
+void tarn_plan__vectors_free(struct tarn_vectors *vectors)
+{
+    if (vectors == NULL)
+        return;
+    tarn_map_free(vectors->by_file);
+    tarn_arena_free(vectors->arena);
+    tarn_buf_drop(&vectors->key);
+    free(vectors);
+}
+
+static void file_key(struct tarn_slice partition, int32_t bucket, struct tarn_slice data_file,
+                     struct tarn_buf *out)
+{
+    tarn_buf_clear(out);
+    tarn_key_add_bytes(out, partition);
+    tarn_key_add_i64(out, bucket);
+    tarn_buf_add_slice(out, data_file);
+}
+
+struct tarn_status *tarn_table__index_file_path(const struct tarn_schema *schema,
+                                                const struct tarn_options *options,
+                                                const struct tarn_index_file *f,
+                                                struct tarn_arena *arena, struct tarn_slice *out)
+{
+    TARN_OWN(tarn_buf_drop) struct tarn_buf path = {0};
+    if (f->external_path.data != NULL) {
+        *out = tarn_arena_copy(arena, f->external_path);
+        return TARN_OK;
+    }
+    if (options->index_beside_data)
+        TARN_TRY(tarn_bucket_path(schema, options, f->partition, f->bucket, &path));
+    else
+        tarn_buf_add_str(&path, "index");
+    tarn_buf_add_byte(&path, '/');
+    tarn_buf_add_slice(&path, f->name);
+    *out = tarn_arena_copy(arena, tarn_buf_slice(&path));
+    return TARN_OK;
+}
+
+static struct tarn_status *add_file(struct tarn_planner *p, struct tarn_vectors *vectors,
+                                    const struct tarn_index_file *f)
+{
+    TARN_OWN(tarn_buf_drop) struct tarn_buf fields = {0};
+    struct tarn_slice path;
+    TARN_TRY(
+        tarn_table__index_file_path(p->plan.schema, p->plan.options, f, vectors->arena, &path));
+    for (size_t i = 0; i < f->vector_count; i++) {
+        const struct tarn_vector_range *range = &f->vectors[i];
+        struct tarn_vector_at *at = tarn_arena_calloc(vectors->arena, 1, sizeof *at);
+        at->ref = (struct tarn_vector_ref){path, range->offset, range->length, range->cardinality};
+        tarn_buf_clear(&fields);
+        tarn_manifest_vector_fields(&at->ref, &fields);
+        at->fields = tarn_arena_copy(vectors->arena, tarn_buf_slice(&fields));
+        file_key(f->partition, f->bucket, range->data_file, &vectors->key);
+        tarn_map_set(vectors->by_file, tarn_buf_slice(&vectors->key), at);
+    }
+    return TARN_OK;
+}
+
+/* What is gone went with its snapshot: that is said where it is known. */
+static struct tarn_status *read_files(struct tarn_planner *p, struct tarn_arena *arena,
+                                      struct tarn_index_file **files, size_t *count)
+{
+    struct tarn_slice name = p->plan.snapshot.index_manifest;
+    struct tarn_status *s =
+        tarn_table__read_index_manifest(p->op, p->table, name, arena, files, count);
+    if (tarn_status_reason(s) == TARN_OBJECT_NOT_FOUND && !p->is_listed) {
+        struct tarn_status *why = tarn_table__pages_check(p->table, p->epoch, p->plan.snapshot.id);
+        if (why != TARN_OK) {
+            tarn_status_free(s);
+            return why;
+        }
+    }
+    return s == TARN_OK ? s
+                        : tarn_status_wrap(s, "table %s, index manifest %.*s",
+                                           tarn_table_name(p->table), TARN_SLICE_ARG(name));
+}
+
+struct tarn_status *tarn_plan__load_vectors(struct tarn_planner *p)
+{
+    TARN_OWN(tarn_arena_drop) struct tarn_arena *arena = tarn_arena_new();
+    struct tarn_index_file *files;
+    size_t count;
+    if (p->plan.snapshot.index_manifest.data == NULL)
+        return TARN_OK;
+    TARN_TRY(read_files(p, arena, &files, &count));
+    for (size_t i = 0; i < count; i++) {
+        if (!tarn_slice_is(files[i].type, TARN_INDEX_DELETION_VECTORS))
+            continue;
+        if (p->vectors == NULL) {
+            p->vectors = tarn_calloc(1, sizeof *p->vectors);
+            p->vectors->by_file = tarn_map_new();
+            p->vectors->arena = tarn_arena_new();
+        }
+        TARN_TRY(add_file(p, p->vectors, &files[i]));
+    }
+    return TARN_OK;
+}
+
+const struct tarn_vector_at *tarn_plan__find_vector(struct tarn_planner *p,
+                                                    struct tarn_slice partition, int32_t bucket,
+                                                    struct tarn_slice data_file)
+{
+    file_key(partition, bucket, data_file, &p->vectors->key);
+    return tarn_map_find(p->vectors->by_file, tarn_buf_slice(&p->vectors->key));
+}

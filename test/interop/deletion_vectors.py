@@ -1,0 +1,175 @@
+#!/usr/bin/env python3
+"""needs: shared
+Promise: rows that deletion vectors mark are gone for every reader, and no others: Paimon's Java library, pypaimon and Tarn see the same
+rows of tables in which any of them deleted, at each snapshot, by tag, branch, filter and limit, before and after the compactions of
+each. deletion_vectors.py [PART OF A CASE'S NAME]... runs some; TARN_EFFORT above 1 runs more shapes.
+"""
+import collections
+import json
+import os
+import random
+import sys
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
+from lab import Lab, check, equal, same_rows  # noqa: E402
+from peers import Deletions, Java, Python  # noqa: E402
+
+MORE = int(os.environ.get("TARN_EFFORT", "1")) > 1
+lab = Lab("deletion_vectors")
+warehouse = lab.path("wh")
+tarn = lab.daemon("d", warehouse, **{"worker.count": 2})
+java = Java(lab, warehouse)
+marks = Deletions(lab, warehouse)
+python = Python(lab, warehouse)
+FIELDS = [{"id": 0, "name": "id", "type": "BIGINT NOT NULL"}, {"id": 1, "name": "g", "type": "INT NOT NULL"},
+          {"id": 2, "name": "v", "type": "STRING"}]
+
+
+def make(table, keys=(), parts=(), **options):
+    schema = {"fields": FIELDS, "partitionKeys": list(parts), "primaryKeys": list(keys), "comment": "",
+              "options": {"deletion-vectors.enabled": "true", **{k.replace("__", ".").replace("_", "-"): v for k, v in options.items()}}}
+    java.ask("create", table, lab.write("schema.json", json.dumps(schema)))
+
+
+def row(i, v, parts=1):
+    return {"id": i, "g": i % parts, "v": v}
+
+
+def java_writes(table, rows, *words):
+    return int(java.ask("write", table, lab.write("w.jsonl", "".join(json.dumps(r) + "\n" for r in rows)), *words))
+
+
+def counted(rows):
+    return collections.Counter((r["id"], r["g"], r["v"]) for r in rows)
+
+
+def scan(table, *words):
+    return counted(tarn.lines("scan", table, *words))
+
+
+def all_see(table, rows, when, readers=("tarn", "java", "python")):
+    want = counted(rows)
+    for name in readers:
+        got = tarn.scan(table) if name == "tarn" else (java if name == "java" else python).rows(table)
+        got = collections.Counter(tuple(r) for r in got.elements())
+        same_rows(got, want, f"{name}, {when}")
+
+
+def limits(table, rows):
+    for n in (1, len(rows) // 2, len(rows) - 1, len(rows), len(rows) + 7):
+        got = scan(table, "--limit", n)
+        equal(sum(got.values()), min(n, len(rows)), f"rows of limit {n}")
+        check(not got - counted(rows), f"rows of limit {n} that aren't the table's: {got - counted(rows)}")
+
+
+def filters(table, rows):
+    for text, test in (("id >= 40 AND id < 60", lambda r: 40 <= r["id"] < 60), ("v = 'b'", lambda r: r["v"] == "b"),
+                       ("id = 41", lambda r: r["id"] == 41), ("v IS NULL", lambda r: r["v"] is None)):
+        same_rows(scan(table, "--where", text), counted([r for r in rows if test(r)]), text)
+
+
+def keyed_rows(states, table, n):
+    """Java's own reader is the model of a table whose rows merge: what it reads at a snapshot."""
+    if n not in states:
+        states[n] = collections.Counter(tuple(r) for r in java.rows(table, f"scan.snapshot-id={n}").elements())
+    return states[n]
+
+
+def keyed_case(table, wide, merges, more):
+    """Java upserts, deletes and compacts; level 0 stays hidden until then, unless readers merge."""
+    make(table, keys=["id"], bucket="1", deletion_vectors__bitmap64=wide, deletion_vectors__merge_on_read=merges, **more)
+    model, states, deltas = {}, {}, {}
+
+    def now():
+        if "sequence__field" not in more:
+            return [row(i, v) for i, v in model.items()]
+        return [{"id": i, "g": g, "v": v} for i, g, v in java.rows(table).elements()]
+
+    for c in range(6):
+        batch = {i: random.choice("abc") for i in random.sample(range(120), 50)}
+        gone = random.sample(sorted(model), len(model) // 4)
+        lines = [row(i, v) for i, v in batch.items()] + [{**row(i, None), "rowkind": "-D"} for i in gone if i not in batch]
+        n = java_writes(table, lines, f"write-only={str(c % 3 == 2).lower()}")
+        model.update(batch)
+        for i in gone:
+            if i not in batch:
+                del model[i]
+        deltas[c] = n
+        if c % 3 != 2 or merges == "true":
+            all_see(table, now(), f"after commit {c}")
+    for n in range(1, int(deltas[5]) + 1):
+        same_rows(scan(table, "--snapshot", n), keyed_rows(states, table, n), f"snapshot {n}")
+    visible = [{"id": i, "g": g, "v": v} for i, g, v in keyed_rows(states, table, deltas[5]).elements()]
+    limits(table, visible)
+    filters(table, visible)
+    # What commits brought is told as it was written, though it lies at level 0.
+    told = tarn.lines("scan", table, "--changes", f"{deltas[4]}..{deltas[5]}")
+    check("lookup" in more.values() or told and all("rowkind" in r for r in told), f"nothing is told of the last commit: {told}")
+    tarn.tarn("tag", "create", table, "t", "--snapshot", deltas[3])
+    same_rows(scan(table, "--tag", "t"), keyed_rows(states, table, deltas[3]), "tag t")
+    java.ask("compact", table)
+    all_see(table, now(), "after Java's compaction")
+
+
+def append_shapes():
+    for wide in ("false", "true"):
+        for bucket in ("-1", "2"):
+            for parts in (1, 3):
+                yield f"append, bitmap64 = {wide}, bucket = {bucket}, {parts} partitions", wide, bucket, parts
+
+
+def append_deletes(table, wide, bucket, parts):
+    """Java deletes, all read."""
+    more = {} if bucket == "-1" else {"bucket_key": "id"}
+    make(table, parts=["g"] if parts > 1 else [], bucket=bucket, deletion_vectors__bitmap64=wide, write_only="true", **more)
+    rows, states = [], {}
+    for c in range(3):
+        new = [row(i, random.choice("abc") if i % 7 else None, parts) for i in range(c * 40, c * 40 + 40)]
+        rows += new
+        states[java_writes(table, new)] = list(rows)
+    for gone in (range(0, 120, 3), range(41, 42), range(80, 120), range(1, 120, 3)):
+        rows = [r for r in rows if r["id"] not in gone]
+        states[int(marks.ask("delete", table, "id", ",".join(map(str, gone))))] = list(rows)
+    all_see(table, rows, "at the latest snapshot")
+    for n, state in states.items():
+        same_rows(scan(table, "--snapshot", n), counted(state), f"snapshot {n}")
+    limits(table, rows)
+    filters(table, rows)
+    return rows, states
+
+
+def main():
+    tarn.start()
+    random.seed(7)
+    shapes = list(append_shapes())
+    for n, (name, *shape) in enumerate(shapes if MORE else [shapes[0], shapes[7]]):
+        lab.run(name, append_case, f"dv.a{n}", *shape)
+    keyed = [("false", "false", {}), ("true", "true", {}), ("true", "false", {"changelog_producer": "lookup"}),
+             ("false", "true", {"sequence__field": "v"}), ("false", "false", {"changelog_producer": "input"})]
+    for n, (wide, merges, more) in enumerate(keyed if MORE else keyed[:2]):
+        lab.run(f"primary key, bitmap64 = {wide}, merge-on-read = {merges} {more or ''}", keyed_case, f"dv.k{n}", wide, merges, more)
+    lab.run("SIGTERM", tarn.stop)
+    return lab.done()
+
+
+def append_case(table, wide, bucket, parts):
+    rows, states = append_deletes(table, wide, bucket, parts)
+    first = min(states)
+    last = max(states)
+    # Changes: a delta knows what was appended, a difference what was deleted as well.
+    same_rows(scan(table, "--changes", f"{first}..{last}", "--columns", "id,g,v"),
+              counted(states[first + 2]) - counted(states[first]), "what was appended")
+    # What a tag, a branch and a roll-back show has the vectors of its own time.
+    for name, n in (("some", last - 1), ("all", first + 2)):
+        tarn.tarn("tag", "create", table, name, "--snapshot", n)
+    tarn.tarn("branch", "create", table, "b", "--tag", "some")
+    same_rows(scan(table, "--tag", "some"), counted(states[last - 1]), "tag some")
+    same_rows(scan(table, "--tag", "all"), counted(states[first + 2]), "tag all")
+    same_rows(scan(table + "$branch_b"), counted(states[last - 1]), "the branch")
+    java.ask("expire", table, 1)
+    same_rows(scan(table, "--tag", "some"), counted(states[last - 1]), "tag some, whose snapshot has expired")
+    all_see(table, rows, "after the expiry")
+
+
+sys.exit(main())
