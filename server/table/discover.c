@@ -226,12 +226,12 @@ static struct tarn_status *find_known(struct tarn_table *table, struct tarn_rang
 }
 
 /* One that is in history, where LATEST doesn't say which the last one is; 0: none is known. What the hint names, or was the newest: it
- * may have been rolled back, and the earliest not. */
-static struct tarn_status *find_one(struct tarn_op *op, struct tarn_table *table, int64_t hint,
-                                    struct tarn_range known, int64_t *out)
+ * may have been rolled back, and the earliest not; or all that was known has expired, and EARLIEST says up to where. */
+static struct tarn_status *find_one(struct tarn_op *op, struct tarn_table *table, int64_t latest,
+                                    int64_t earliest, struct tarn_range known, int64_t *out)
 {
-    int64_t candidates[] = {TARN_MAX(hint, known.latest), TARN_MIN(hint, known.latest),
-                            known.earliest};
+    int64_t candidates[] = {TARN_MAX(latest, known.latest), TARN_MIN(latest, known.latest),
+                            earliest, known.earliest};
     bool there = false;
     *out = 0;
     for (size_t i = 0; i < TARN_COUNT_OF(candidates) && !there; i++) {
@@ -264,9 +264,9 @@ static struct tarn_status *find_range(struct tarn_op *op, struct tarn_table *tab
     if (has_earliest)
         return TARN_OK;
     TARN_TRY(find_known(table, &known));
-    *named = latest > 0 || known.latest > 0;
+    *named = latest > 0 || earliest > 0 || known.latest > 0;
     if (has_next)
-        TARN_TRY(find_one(op, table, latest, known, &latest));
+        TARN_TRY(find_one(op, table, latest, earliest, known, &latest));
     if (latest == 0 && unread != TARN_OK) /* and a list alone is not to be trusted */
         return tarn_move(unread);
     TARN_TRY(find_run(op, table, latest, moved, out));

@@ -439,6 +439,24 @@ TARN_TEST(expiry, past_a_process_that_died_leaves_a_table_that_is_read_without_h
     dies_with_a_used_id(t, false, 5);
 }
 
+TARN_TEST(expiry, of_all_that_was_known_leaves_a_table_that_is_found_by_its_earliest)
+{
+    TARN_OWN(fixture_fini) struct fixture f;
+    fixture_init(&f, t);
+    fixture_land(&f, 1, "a");
+    others_append(&f, "x");
+    others_append(&f, "y");
+    others_expire(&f, 2);
+    folder_remove(&f, "snapshot/LATEST");
+    tarn_store_faulty_add(f.store, &(struct tarn_fault_rule){.call = "list",
+                                                             .key_part = "/snapshot",
+                                                             .fault = TARN_FAULT_EMPTY_LIST});
+    expect_int(fixture_land(&f, 2, "b"), 4);
+    expect_str(fixture_files(&f, NONE, NULL), "a b x y");
+    tarn_store_faulty_clear(f.store);
+    same_everywhere(&f, "a b x y");
+}
+
 /* --- a fast-forward: snapshots from some id on are another branch's --- */
 
 static void fast_forward(struct fixture *f)
