@@ -137,6 +137,32 @@ TARN_MUST struct tarn_status *tarn_file_writer_finish(struct tarn_file_writer *c
                                                       struct tarn_file_result *out);
 void tarn_file_writer_abort(struct tarn_file_writer *consumed); /* leaves nothing; NULL is fine */
 
+/* --- row groups of a data file that go into another one unread --- */
+struct tarn_file_copy;
+struct tarn_row_group {
+    int64_t row_count, size; /* size: bytes of its columns in the file */
+};
+/* Opens a data file whose row groups can go into files of `spec` as the bytes that they are, and be to every reader
+ * what their rows written anew would be. *out NULL: they can't. It takes a Parquet file with the very columns of the
+ * spec (names, field ids, types, NOT NULL), the same compression, counts of nulls and bounds of an order that readers
+ * trust, and row groups that on average have half of what a writer fills them up to: smaller ones belong merged.
+ * bounded[i]: column i is known to hold no NaN (footers don't tell); NULL: of none. The file stays open. */
+TARN_MUST struct tarn_status *tarn_file_copy_open(struct tarn_store *store, struct tarn_op *op,
+                                                  const char *key,
+                                                  const struct tarn_file_write *spec,
+                                                  const bool *bounded, struct tarn_file_copy **out);
+/* Borrowed from it. */
+size_t tarn_file_copy_groups(const struct tarn_file_copy *copy,
+                             const struct tarn_row_group **groups);
+int64_t tarn_file_copy_row_count(const struct tarn_file_copy *copy);
+void tarn_file_copy_close(struct tarn_file_copy *copy); /* NULL is fine */
+/* Row group `group` behind all rows so far; the writer's spec is the one the file was opened with. Damage that shows
+ * without decoding (pages that don't fill their chunk, counts, checksums where there are any) is
+ * DATA_FILE_MALFORMED; after an error the writer can only be aborted. */
+TARN_MUST struct tarn_status *tarn_file_writer_copy(struct tarn_file_writer *writer,
+                                                    struct tarn_op *op, struct tarn_file_copy *copy,
+                                                    size_t group);
+
 /* --- rows that users bring: `tarn load` --- */
 enum tarn_data_format {
     TARN_DATA_PARQUET,

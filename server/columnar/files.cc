@@ -70,9 +70,20 @@ arrow::Result<std::shared_ptr<arrow::Buffer>> StoreFile::Read(int64_t size)
     return buffer;
 }
 
+struct tarn_status *told_by(const std::shared_ptr<StoreFile> &file, struct tarn_status *status)
+{
+    if (status == TARN_OK || file == nullptr)
+        return status;
+    struct tarn_status *told = guarded(TARN_INTERNAL, "", [&] { file->pending.rethrow(); });
+    if (told == TARN_OK)
+        return status;
+    tarn_status_free(status);
+    return told;
+}
+
 arrow::Status Sink::flush()
 {
-    if (gathered_.empty())
+    if (diverted_ != NULL || gathered_.empty())
         return arrow::Status::OK();
     arrow::Status status = pending.keep(push_(op, slice_of(gathered_)));
     gathered_.clear();
@@ -81,6 +92,10 @@ arrow::Status Sink::flush()
 
 arrow::Status Sink::Write(const void *data, int64_t size)
 {
+    if (diverted_ != NULL) {
+        diverted_->append((const char *)data, (size_t)size);
+        return arrow::Status::OK();
+    }
     written_ += size;
     if (size >= kGatherSize) {
         ARROW_RETURN_NOT_OK(flush());

@@ -216,6 +216,8 @@ class StoreFile : public arrow::io::RandomAccessFile
     struct tarn_store_reader *reader_;
     int64_t position_ = 0;
 };
+/* The store's own word goes first, where the fault was there. Consumes `status`; no file: as it is. */
+struct tarn_status *told_by(const std::shared_ptr<StoreFile> &file, struct tarn_status *status);
 /* What files are decoded and encoded in: memory.cc. */
 arrow::MemoryPool *memory_pool();
 
@@ -237,10 +239,15 @@ class Sink : public arrow::io::OutputStream
     }
     arrow::Result<int64_t> Tell() const override
     {
-        return written_;
+        return diverted_ != NULL ? (int64_t)diverted_->size() : written_;
     }
     arrow::Status Write(const void *data, int64_t size) override;
     arrow::Status flush();
+    /* What is written goes to a string instead, which is then what has a position; NULL: to where it went before. */
+    void divert(std::string *to)
+    {
+        diverted_ = to;
+    }
     /* What comes from now on leads nowhere. */
     void mute()
     {
@@ -252,6 +259,7 @@ class Sink : public arrow::io::OutputStream
 
   private:
     Push push_;
+    std::string *diverted_ = NULL;
     std::string gathered_;
     int64_t written_ = 0;
 };

@@ -346,15 +346,7 @@ static struct tarn_status *data_file_next(struct tarn_source *self, struct tarn_
         RecordBatchPtr batch = parquet_next(*source->parquet);
         *out = batch == nullptr ? NULL : export_batch(*source->shape(batch));
     });
-    if (status != TARN_OK) { /* the store's own word, where the fault was there */
-        struct tarn_status *told =
-            guarded(TARN_INTERNAL, "", [&] { source->file->pending.rethrow(); });
-        if (told != TARN_OK) {
-            tarn_status_free(status);
-            return told;
-        }
-    }
-    return status;
+    return told_by(source->file, status);
 }
 
 static void data_file_close(struct tarn_source *self)

@@ -7,6 +7,7 @@
  * Choices  the first rows are held back until it is clear which columns repeat their values: a
  *          dictionary of unique values doubles the time and grows the file.
  */
+#include "columnar/parquet_copy.h"
 #include "columnar/parquet_schema.h"
 #include "columnar/parquet_stats.h"
 
@@ -89,7 +90,9 @@ bool count_values(const arrow::Array &a, DistinctCounter &counter)
     }
 }
 
-parquet::Compression::type codec_of(const char *name)
+} // namespace
+
+parquet::Compression::type parquet_codec(const char *name)
 {
     std::string_view n = name == NULL ? "" : name;
     if (n == "zstd")
@@ -108,7 +111,15 @@ parquet::Compression::type codec_of(const char *name)
          "compression %s is not known for Parquet; use zstd, snappy, lz4, gzip or none", name);
 }
 
-} // namespace
+int64_t parquet_group_bytes(int64_t option)
+{
+    return option > 0 ? option : kGroupBytesDefault;
+}
+
+int64_t parquet_group_worth(int64_t option)
+{
+    return std::min(parquet_group_bytes(option), kGroupBytesDefault) / 2;
+}
 
 class ParquetWriter
 {
@@ -129,9 +140,24 @@ class ParquetWriter
     int64_t group_rows = 0, group_arrow_bytes = 0; /* of the row group being filled */
     int64_t closed_arrow_bytes = 0;                /* of those before */
 
+    struct Copied { /* a row group of another file */
+        std::string raw;
+        std::vector<int64_t> begins; /* of its chunks, in this file */
+        size_t behind;               /* so many row groups of the writer */
+    };
+    std::vector<Copied> copied;
+    int64_t copied_bytes = 0;
+    size_t group_count = 0;                          /* the writer's, with rows */
+    bool group_ended = false;                        /* rows that come belong behind a copy */
+    std::shared_ptr<parquet::FileMetaData> metadata; /* once it is finished */
+
     std::shared_ptr<parquet::WriterProperties> properties();
     void open();
     void write(const RecordBatchPtr &batch);
+    void copy(tarn_file_copy &from, size_t group);
+    void note_copied(const tarn_file_copy &from, size_t group);
+    std::string close();
+    void close_with_copies();
     double ratio() const;
     int64_t group_bytes() const
     {
@@ -148,9 +174,9 @@ ParquetWriterPtr parquet_writer_new(std::shared_ptr<Sink> sink, const struct tar
 {
     ParquetWriterPtr w(new ParquetWriter);
     w->sink = std::move(sink);
-    w->codec = codec_of(spec->compression);
+    w->codec = parquet_codec(spec->compression);
     w->zstd_level = spec->zstd_level;
-    w->group_bytes_max = spec->row_group_size > 0 ? spec->row_group_size : kGroupBytesDefault;
+    w->group_bytes_max = parquet_group_bytes(spec->row_group_size);
     w->parquet = parquet_schema(spec->columns, spec->column_count);
     arrow::FieldVector fields;
     for (size_t i = 0; i < spec->column_count; i++) {
@@ -190,8 +216,12 @@ std::shared_ptr<parquet::WriterProperties> ParquetWriter::properties()
 
 void ParquetWriter::open()
 {
+    std::string magic;
+    if (!copied.empty()) /* it is there already */
+        sink->divert(&magic);
     std::unique_ptr<parquet::ParquetFileWriter> raw =
         parquet::ParquetFileWriter::Open(sink, parquet, properties());
+    sink->divert(NULL);
     parquet::ArrowWriterProperties::Builder arrow_properties;
     arrow_properties.set_use_threads(false);
     must(parquet::arrow::FileWriter::Make(memory_pool(), std::move(raw), schema,
@@ -203,19 +233,24 @@ void ParquetWriter::open()
 
 double ParquetWriter::ratio() const
 {
-    return closed_arrow_bytes == 0 ? kRatioGuess
-                                   : (double)sink->Tell().ValueOr(0) / (double)closed_arrow_bytes;
+    return closed_arrow_bytes == 0
+               ? kRatioGuess
+               : (double)(sink->Tell().ValueOr(0) - copied_bytes) / (double)closed_arrow_bytes;
 }
 
 void ParquetWriter::write(const RecordBatchPtr &batch)
 {
-    if (group_rows >= kGroupRowsMax || group_bytes() >= group_bytes_max * 4 ||
+    if ((group_ended && group_rows > 0) || group_rows >= kGroupRowsMax ||
+        group_bytes() >= group_bytes_max * 4 ||
         (group_rows >= kGroupRowsMin && group_bytes() >= group_bytes_max)) {
         must(writer->NewBufferedRowGroup(), TARN_IO_ERROR, "parquet");
         closed_arrow_bytes += group_arrow_bytes;
         group_rows = group_arrow_bytes = 0;
     }
     must(writer->WriteRecordBatch(*batch), TARN_INTERNAL, "parquet");
+    if (group_rows == 0)
+        group_count++;
+    group_ended = false;
     group_rows += batch->num_rows();
     for (const ArrayPtr &column : batch->columns())
         group_arrow_bytes += array_bytes(*column);
@@ -255,17 +290,107 @@ int64_t parquet_writer_size(const ParquetWriter &w)
     return w.sink->Tell().ValueOr(0) + w.group_bytes() + (int64_t)((double)held * kRatioGuess);
 }
 
+/* --- row groups of other files: copied between those of Arrow's writer, in a footer of our own --- */
+
+/* Arrow asks the sink where it is, so what it writes later lies right. */
+void ParquetWriter::copy(tarn_file_copy &from, size_t g)
+{
+    const CopyGroup &group = from.groups[g];
+    Copied added = {std::string(group.raw), {}, 0};
+    if (writer == nullptr && !held.empty())
+        open();
+    if (writer == nullptr && copied.empty())
+        must(sink->Write("PAR1", 4), TARN_IO_ERROR, "parquet");
+    for (size_t leaf = 0; leaf < group.chunks.size(); leaf++) {
+        added.begins.push_back(sink->Tell().ValueOr(0));
+        from.chunk(g, leaf, [&](const uint8_t *bytes, int64_t size) {
+            must(sink->Write(bytes, size), TARN_IO_ERROR, "parquet");
+        });
+    }
+    added.behind = group_count;
+    copied.push_back(std::move(added));
+    copied_bytes += group.size;
+    group_ended = true;
+    note_copied(from, g);
+}
+
+void ParquetWriter::note_copied(const tarn_file_copy &from, size_t g)
+{
+    size_t leaf = 0;
+    for (size_t i = 0; i < facts.size(); i++) {
+        ColumnFacts &f = facts[i];
+        if (!f.nested)
+            f.null_count += std::max<int64_t>(0, from.groups[g].chunks[leaf].null_count);
+        if (!from.bounded[i] && (f.id == TARN_TYPE_FLOAT || f.id == TARN_TYPE_DOUBLE))
+            f.has_nan = true;
+        leaf += (size_t)f.leaf_count;
+    }
+    row_count += from.groups[g].row_count;
+}
+
+/* Closes Arrow's writer; the footer that it would have written. */
+std::string ParquetWriter::close()
+{
+    std::string end;
+    if (writer == nullptr)
+        open();
+    must(writer->NewBufferedRowGroup(), TARN_IO_ERROR, "parquet"); /* writes the one before */
+    sink->divert(&end);
+    must(writer->Close(), TARN_IO_ERROR, "parquet");
+    sink->divert(NULL);
+    tarn_assert(end.size() > 8);
+    uint32_t length; /* little-endian, as the machine is */
+    memcpy(&length, end.data() + end.size() - 8, 4);
+    tarn_assert(length <= end.size() - 8);
+    return end.substr(end.size() - 8 - length, length);
+}
+
+void ParquetWriter::close_with_copies()
+{
+    std::string footer = close();
+    /* Without the last one, which has no rows. */
+    std::vector<CopyGroup> own = copy_groups(footer, INT64_MAX, group_count);
+    tarn_assert(own.size() == group_count);
+    std::vector<std::string> groups;
+    size_t next = 0;
+    for (size_t i = 0; i <= group_count; i++) {
+        for (; next < copied.size() && copied[next].behind == i; next++) {
+            CopyGroup group = copy_group(copied[next].raw);
+            groups.emplace_back();
+            copy_group_write(group, copied[next].begins, groups.size() - 1, groups.back());
+        }
+        if (i == group_count)
+            break;
+        std::vector<int64_t> begins;
+        for (const CopyChunk &chunk : own[i].chunks)
+            begins.push_back(chunk.begin);
+        groups.emplace_back();
+        copy_group_write(own[i], begins, groups.size() - 1, groups.back());
+    }
+    footer = copy_footer(footer, groups, row_count);
+    metadata = parquet::FileMetaData::Make(footer.data(), (int64_t)footer.size());
+    tarn_assert(metadata->num_row_groups() == (int)groups.size());
+    uint32_t length = (uint32_t)footer.size();
+    footer.append((const char *)&length, 4).append("PAR1");
+    must(sink->Write(footer.data(), (int64_t)footer.size()), TARN_IO_ERROR, "parquet");
+}
+
 void parquet_writer_finish(ParquetWriter &w, struct tarn_arena *arena, struct tarn_file_result *out)
 {
-    if (w.writer == nullptr)
-        w.open();
-    must(w.writer->Close(), TARN_IO_ERROR, "parquet");
+    if (w.copied.empty()) {
+        if (w.writer == nullptr)
+            w.open();
+        must(w.writer->Close(), TARN_IO_ERROR, "parquet");
+        w.metadata = w.writer->metadata();
+    } else {
+        w.close_with_copies();
+    }
     must(w.sink->flush(), TARN_IO_ERROR, "parquet");
     out->size = w.sink->Tell().ValueOr(0);
     out->row_count = w.row_count;
     out->columns = NULL;
     if (arena != NULL)
-        out->columns = file_stats(*w.writer->metadata(), w.facts, w.row_count, arena);
+        out->columns = file_stats(*w.metadata, w.facts, w.row_count, arena);
 }
 
 } // namespace tarn
@@ -334,6 +459,17 @@ struct tarn_status *tarn_file_writer_add(struct tarn_file_writer *w, struct tarn
     if (w->failed)
         return tarn_status_new(TARN_INTERNAL, "%s: a write failed before", w->key.c_str());
     return step(w, op, [&] { tarn::parquet_writer_add(*w->parquet, batch); });
+}
+
+struct tarn_status *tarn_file_writer_copy(struct tarn_file_writer *w, struct tarn_op *op,
+                                          struct tarn_file_copy *copy, size_t group)
+{
+    if (w->failed)
+        return tarn_status_new(TARN_INTERNAL, "%s: a write failed before", w->key.c_str());
+    copy->file->op = op;
+    struct tarn_status *status = step(w, op, [&] { w->parquet->copy(*copy, group); });
+    copy->file->op = NULL;
+    return tarn::told_by(copy->file, status);
 }
 
 int64_t tarn_file_writer_size(const struct tarn_file_writer *w)

@@ -54,6 +54,19 @@ static void note_input(struct compact *c, const struct tarn_manifest_entry *file
     c->result->bytes_in += file->file.size;
 }
 
+/* Copies a file unread behind what the roll has, where its rows would come out as they are. */
+static struct tarn_status *copy_file(struct compact *c, struct tarn_op *op,
+                                     const struct tarn_manifest_entry *file, int64_t sequence,
+                                     struct tarn_merge_roll *roll, bool *copied)
+{
+    TARN_TRY(tarn_merge__roll_copy(roll, op, file, sequence, copied));
+    if (*copied) {
+        c->result->bytes_copied += file->file.size;
+        c->result->rows_copied += file->file.row_count;
+    }
+    return TARN_OK;
+}
+
 /* --- primary key tables --- */
 
 static struct tarn_status *merge_section(struct compact *c, struct tarn_op *op,
@@ -89,7 +102,11 @@ static struct tarn_status *rewrite(struct compact *c, struct tarn_op *op,
             for (size_t f = 0; f < sections[i].runs[r].file_count; f++)
                 note_input(c, sections[i].runs[r].files[f]);
         }
-        s = merge_section(c, op, &sections[i], roll);
+        bool copied = false;
+        if (sections[i].run_count == 1) /* one file: what touches nothing is a section of its own */
+            s = copy_file(c, op, sections[i].runs[0].files[0], 0, roll, &copied);
+        if (s == TARN_OK && !copied)
+            s = merge_section(c, op, &sections[i], roll);
     }
     if (s == TARN_OK)
         s = tarn_merge__roll_cut(roll, op);
@@ -205,46 +222,77 @@ static int by_sequence(const void *a, const void *b)
     return tarn_slice_compare(x->name, y->name);
 }
 
-static struct tarn_status *copy_rows(struct compact *c, struct tarn_op *op,
-                                     struct tarn_merge_input *input, int64_t sequence,
-                                     struct tarn_merge_roll *roll)
+/* Reads a file's rows and writes them anew, numbered from *sequence on. */
+static struct tarn_status *rewrite_rows(struct compact *c, struct tarn_op *op,
+                                        const struct tarn_manifest_entry *file, int64_t *sequence,
+                                        struct tarn_merge_roll *roll)
 {
-    for (;;) {
+    struct tarn_merge_run_spec spec = {.layout = &c->layout,
+                                       .files = &file,
+                                       .file_count = 1,
+                                       .columns = c->columns,
+                                       .column_count = (size_t)c->layout.column_count};
+    struct tarn_merge_input *input = tarn_merge__run_new(&spec);
+    struct tarn_status *s = TARN_OK;
+
+    while (s == TARN_OK) {
         TARN_OWN(tarn_batch_drop) struct tarn_batch *batch = NULL;
         uint32_t place;
 
-        TARN_TRY(input->next(input, op, &batch, &place));
-        if (batch == NULL)
-            return tarn_merge__roll_cut(roll, op);
-        TARN_TRY(tarn_merge__roll_add(roll, op, batch, sequence));
-        sequence += batch->row_count;
+        s = input->next(input, op, &batch, &place);
+        if (s != TARN_OK || batch == NULL)
+            break;
+        s = tarn_merge__roll_add(roll, op, batch, *sequence);
+        *sequence += batch->row_count;
     }
+    tarn_merge__input_drop(&input);
+    return s;
+}
+
+/* Where rows have no order to keep, what is copied goes first, so that the rest is merged into common row groups. */
+static struct tarn_status *append_files(struct compact *c, struct tarn_op *op,
+                                        const struct tarn_manifest_entry **files, size_t count,
+                                        bool ordered, struct tarn_merge_roll *roll)
+{
+    int64_t sequence = files[0]->file.min_sequence;
+    size_t rest = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        bool copied = false;
+        TARN_TRY(copy_file(c, op, files[i], sequence, roll, &copied));
+        if (!copied && !ordered) {
+            files[rest++] = files[i];
+            continue;
+        }
+        if (copied)
+            sequence += files[i]->file.row_count;
+        else
+            TARN_TRY(rewrite_rows(c, op, files[i], &sequence, roll));
+    }
+    for (size_t i = 0; i < rest; i++)
+        TARN_TRY(rewrite_rows(c, op, files[i], &sequence, roll));
+    return tarn_merge__roll_cut(roll, op);
 }
 
 static struct tarn_status *compact_append(struct compact *c, struct tarn_op *op)
 {
     size_t n = c->spec->file_count;
     const struct tarn_manifest_entry **files = tarn_arena_calloc(c->arena, n, sizeof *files);
-    int *columns = tarn_arena_calloc(c->arena, (size_t)c->layout.column_count + 1, sizeof *columns);
+    bool ordered = c->layout.table->options->bucket > 0;
 
+    c->columns =
+        tarn_arena_calloc(c->arena, (size_t)c->layout.column_count + 1, sizeof *c->columns);
+    for (int i = 0; i < c->layout.column_count; i++)
+        c->columns[i] = i;
     for (size_t i = 0; i < n; i++) {
         files[i] = &c->spec->files[i];
         note_input(c, files[i]);
     }
-    if (c->layout.table->options->bucket > 0) /* unaware buckets have no order to keep */
+    if (ordered)
         qsort(files, n, sizeof *files, by_sequence);
-    for (int i = 0; i < c->layout.column_count; i++)
-        columns[i] = i;
-    struct tarn_merge_run_spec spec = {.layout = &c->layout,
-                                       .files = files,
-                                       .file_count = n,
-                                       .columns = columns,
-                                       .column_count = (size_t)c->layout.column_count};
-    struct tarn_merge_input *input = tarn_merge__run_new(&spec);
     struct tarn_merge_roll *roll = new_roll(c);
-    struct tarn_status *s = copy_rows(c, op, input, files[0]->file.min_sequence, roll);
+    struct tarn_status *s = append_files(c, op, files, n, ordered, roll);
     tarn_merge__roll_free(roll);
-    tarn_merge__input_drop(&input);
     return s;
 }
 

@@ -277,6 +277,8 @@ struct tarn_merge_run_spec { /* borrowed as long as the input lives */
     bool with_system; /* _SEQUENCE_NUMBER and _VALUE_KIND behind the columns */
     int batch_rows;   /* 0: TARN_MERGE_BATCH_ROWS */
 };
+/* The schema of that id; NULL: not known. */
+const struct tarn_schema *tarn_merge__schema_of(const struct tarn_merge_table *table, int64_t id);
 /* Rows that the files' deletion vectors mark are left out. */
 struct tarn_merge_input *tarn_merge__run_new(const struct tarn_merge_run_spec *spec);
 /* The runs of a section with system columns, their files' places being their age; in the arena, which
@@ -306,6 +308,12 @@ struct tarn_merge_roll *tarn_merge__roll_new(const struct tarn_merge_roll_spec *
 TARN_MUST struct tarn_status *tarn_merge__roll_add(struct tarn_merge_roll *roll, struct tarn_op *op,
                                                    struct tarn_batch *batch,
                                                    int64_t first_sequence);
+/* A whole file behind the rows so far, unread, if that gives what its rows written anew would (docs/decisions/017);
+ * else *copied is false and nothing was done. `first_sequence` as in roll_add. */
+TARN_MUST struct tarn_status *tarn_merge__roll_copy(struct tarn_merge_roll *roll,
+                                                    struct tarn_op *op,
+                                                    const struct tarn_manifest_entry *entry,
+                                                    int64_t first_sequence, bool *copied);
 /* Finishes the file begun, if any; the roll can go on with a new one. */
 TARN_MUST struct tarn_status *tarn_merge__roll_cut(struct tarn_merge_roll *roll,
                                                    struct tarn_op *op);

@@ -105,6 +105,7 @@ struct tarn_compact_result {
     struct tarn_manifest_entry *entries; /* DELETEs of inputs, then ADDs of outputs and upgrades */
     size_t entry_count;
     int64_t rows_in, rows_out, bytes_in, bytes_out;
+    int64_t rows_copied, bytes_copied; /* of those in: passed on without being decoded */
     int upgraded_count;
 };
 /* Sections, upgrades without rewrite and rolling output as format.md 9.3; append tables as 9.5. On failure no

@@ -86,12 +86,28 @@ void tarn_merge__roll_free(struct tarn_merge_roll *roll)
 
 /* --- a file begins --- */
 
+static struct tarn_file_write file_write(const struct tarn_merge_roll *roll)
+{
+    const struct tarn_options *options = roll->spec.layout->table->options;
+    struct tarn_arena *arena = roll->spec.arena;
+
+    return (struct tarn_file_write){
+        .format = tarn_arena_str(arena, options->file_format),
+        .compression = tarn_arena_str(arena, options->file_compression),
+        .zstd_level = options->zstd_level,
+        .row_group_size = options->row_group_size,
+        .columns = roll->columns,
+        .column_count = (size_t)roll->column_count,
+    };
+}
+
 static struct tarn_status *begin_file(struct tarn_merge_roll *roll, struct tarn_op *op)
 {
     const struct tarn_merge_layout *layout = roll->spec.layout;
     const struct tarn_options *options = layout->table->options;
     struct tarn_arena *arena = roll->spec.arena;
     struct tarn_data_file file = {0};
+    struct tarn_file_write write;
     const char *key = NULL;
 
     roll->name = tarn_slice_str(
@@ -100,14 +116,7 @@ static struct tarn_status *begin_file(struct tarn_merge_roll *roll, struct tarn_
     file.name = roll->name;
     TARN_TRY(
         tarn_merge__file_key(layout, roll->spec.partition, roll->spec.bucket, &file, arena, &key));
-    struct tarn_file_write write = {
-        .format = tarn_arena_str(arena, options->file_format),
-        .compression = tarn_arena_str(arena, options->file_compression),
-        .zstd_level = options->zstd_level,
-        .row_group_size = options->row_group_size,
-        .columns = roll->columns,
-        .column_count = (size_t)roll->column_count,
-    };
+    write = file_write(roll);
     roll->row_count = roll->delete_count = 0;
     roll->min_sequence = INT64_MAX;
     roll->max_sequence = INT64_MIN;
@@ -182,6 +191,151 @@ struct tarn_status *tarn_merge__roll_add(struct tarn_merge_roll *roll, struct ta
             TARN_TRY(tarn_merge__roll_cut(roll, op));
     }
     return TARN_OK;
+}
+
+/* --- files that go in as they are --- */
+
+static bool same_fields(const struct tarn_schema *a, const struct tarn_schema *b)
+{
+    bool same = a == b || (a != NULL && a->field_count == b->field_count);
+
+    for (size_t i = 0; a != b && same && i < a->field_count; i++)
+        same = a->fields[i].id == b->fields[i].id &&
+               tarn_slice_equal(a->fields[i].name, b->fields[i].name) &&
+               tarn_type_equal(a->fields[i].type, b->fields[i].type, false);
+    return same;
+}
+
+/* Are the file's rows, all of them as they are, what merging them alone gives? */
+static bool is_plain(const struct tarn_merge_roll *roll, const struct tarn_data_file *file)
+{
+    const struct tarn_merge_layout *layout = roll->spec.layout;
+    bool no_deletes =
+        file->delete_row_count == 0 || (!layout->keyed && file->delete_row_count == TARN_FILE_NONE);
+
+    return no_deletes && !file->has_write_columns && file->first_row_id == TARN_FILE_NONE &&
+           !file->unknown && file->vector.path.data == NULL &&
+           layout->table->options->target_file_row_count == INT64_MAX &&
+           same_fields(tarn_merge__schema_of(layout->table, file->schema_id),
+                       layout->table->schema);
+}
+
+static bool is_covered(const struct tarn_data_file *file, struct tarn_slice name, size_t *at)
+{
+    for (*at = 0; *at < file->value_stats_column_count; (*at)++) {
+        if (tarn_slice_equal(file->value_stats_columns[*at], name))
+            return true;
+    }
+    return false;
+}
+
+/* Which of the file's columns have bounds in the manifest: those hold no NaN, which Parquet's bounds leave out. */
+static struct tarn_status *find_bounded(const struct tarn_merge_roll *roll,
+                                        const struct tarn_data_file *file, struct tarn_arena *arena,
+                                        bool *bounded)
+{
+    const struct tarn_schema *schema = roll->spec.layout->table->schema;
+    size_t n = file->has_value_stats_columns ? file->value_stats_column_count : schema->field_count;
+    const struct tarn_type **types = tarn_arena_calloc(arena, n + 1, sizeof *types);
+    size_t *covered = tarn_arena_calloc(arena, n + 1, sizeof *covered); /* fields of the schema */
+    struct tarn_value *values = tarn_arena_calloc(arena, n + 1, sizeof *values);
+    size_t found = 0, at;
+
+    if (file->value_stats.count != n) /* none were kept */
+        return TARN_OK;
+    for (size_t i = 0; i < schema->field_count; i++) {
+        at = i;
+        if (file->has_value_stats_columns && !is_covered(file, schema->fields[i].name, &at))
+            continue;
+        types[at] = schema->fields[i].type;
+        covered[at] = i;
+        found++;
+    }
+    if (found != n)
+        return TARN_OK;
+    TARN_TRY(tarn_row_deserialize(file->value_stats.max, types, n, values));
+    for (size_t i = 0; i < n; i++)
+        bounded[(size_t)roll->column_count - schema->field_count + covered[i]] = !values[i].is_null;
+    return TARN_OK;
+}
+
+/* A file that was small stays in one with its neighbours; one that is large enough is not blown up. */
+static bool cut_before(const struct tarn_merge_roll *roll, int64_t size)
+{
+    const struct tarn_options *options = roll->spec.layout->table->options;
+    int64_t now = roll->writer == NULL ? 0 : tarn_file_writer_size(roll->writer);
+
+    return (double)now >= (double)options->target_file_size * options->small_file_ratio &&
+           now + size > options->target_file_size;
+}
+
+static void note_file(struct tarn_merge_roll *roll, const struct tarn_data_file *file,
+                      int64_t first_sequence)
+{
+    bool keyed = roll->spec.layout->keyed;
+    int64_t first = keyed ? file->min_sequence : first_sequence;
+    int64_t last = keyed ? file->max_sequence : first_sequence + file->row_count - 1;
+
+    roll->min_sequence = TARN_MIN(roll->min_sequence, first);
+    roll->max_sequence = TARN_MAX(roll->max_sequence, last);
+    if (keyed && roll->row_count == 0) {
+        tarn_buf_clear(&roll->min_key);
+        tarn_buf_add_slice(&roll->min_key, file->min_key);
+    }
+    if (keyed) {
+        tarn_buf_clear(&roll->max_key);
+        tarn_buf_add_slice(&roll->max_key, file->max_key);
+    }
+    roll->row_count += file->row_count;
+}
+
+static struct tarn_status *copy_file(struct tarn_merge_roll *roll, struct tarn_op *op,
+                                     const struct tarn_data_file *file, struct tarn_file_copy *copy,
+                                     int64_t first_sequence)
+{
+    const struct tarn_row_group *groups;
+    size_t count = tarn_file_copy_groups(copy, &groups);
+
+    if (cut_before(roll, file->size))
+        TARN_TRY(tarn_merge__roll_cut(roll, op));
+    if (roll->writer == NULL)
+        TARN_TRY(begin_file(roll, op));
+    for (size_t i = 0; i < count; i++) {
+        TARN_TRY(tarn_op_check(op));
+        if (groups[i].row_count > 0)
+            TARN_TRY(tarn_file_writer_copy(roll->writer, op, copy, i));
+    }
+    note_file(roll, file, first_sequence);
+    if (tarn_file_writer_size(roll->writer) >= roll->spec.layout->table->options->target_file_size)
+        return tarn_merge__roll_cut(roll, op);
+    return TARN_OK;
+}
+
+struct tarn_status *tarn_merge__roll_copy(struct tarn_merge_roll *roll, struct tarn_op *op,
+                                          const struct tarn_manifest_entry *entry,
+                                          int64_t first_sequence, bool *copied)
+{
+    const struct tarn_merge_layout *layout = roll->spec.layout;
+    TARN_OWN(tarn_arena_drop) struct tarn_arena *arena = tarn_arena_new();
+    bool *bounded = tarn_arena_calloc(arena, (size_t)roll->column_count + 1, sizeof *bounded);
+    struct tarn_file_write write = file_write(roll);
+    struct tarn_file_copy *copy = NULL;
+    const char *key = NULL;
+    struct tarn_status *s = TARN_OK;
+
+    *copied = false;
+    if (!is_plain(roll, &entry->file) || entry->file.row_count <= 0)
+        return TARN_OK;
+    TARN_TRY(
+        tarn_merge__file_key(layout, entry->partition, entry->bucket, &entry->file, arena, &key));
+    TARN_TRY(find_bounded(roll, &entry->file, arena, bounded));
+    TARN_TRY(tarn_file_copy_open(layout->table->store, op, key, &write, bounded, &copy));
+    if (copy != NULL && tarn_file_copy_row_count(copy) == entry->file.row_count) {
+        s = copy_file(roll, op, &entry->file, copy, first_sequence);
+        *copied = s == TARN_OK;
+    }
+    tarn_file_copy_close(copy);
+    return s;
 }
 
 /* --- a file ends --- */

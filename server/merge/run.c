@@ -108,7 +108,7 @@ static struct tarn_status *make_constants(struct run *run, const struct tarn_man
 
 /* --- what to read of a file --- */
 
-static const struct tarn_schema *schema_of(const struct tarn_merge_table *table, int64_t id)
+const struct tarn_schema *tarn_merge__schema_of(const struct tarn_merge_table *table, int64_t id)
 {
     if (table->schema->id == id)
         return table->schema;
@@ -147,7 +147,8 @@ static struct tarn_status *open_file(struct run *run, struct tarn_op *op,
                                      const struct tarn_manifest_entry *entry)
 {
     const struct tarn_merge_run_spec *spec = run->spec;
-    const struct tarn_schema *written = schema_of(spec->layout->table, entry->file.schema_id);
+    const struct tarn_schema *written =
+        tarn_merge__schema_of(spec->layout->table, entry->file.schema_id);
     struct tarn_column_read *columns = NULL;
     const char *key = NULL;
     TARN_OWN(tarn_arena_drop) struct tarn_arena *arena = tarn_arena_new();

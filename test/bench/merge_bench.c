@@ -240,10 +240,10 @@ static void compact(struct bench *b)
 
     check(tarn_compact_run(&b->op, &b->table, &spec, b->op.arena, &result));
     double cpu = cpu_seconds();
-    printf("RESULT compact rows_in=%" PRId64 " rows_out=%" PRId64
+    printf("RESULT compact rows_in=%" PRId64 " rows_out=%" PRId64 " rows_copied=%" PRId64
            " mib_in=%.1f mib_out=%.1f cpu_s=%.3f"
            " rows_in_per_cpu_s=%.0f mib_in_per_cpu_s=%.1f peak_rss_mib=%" PRId64 "\n",
-           result.rows_in, result.rows_out, (double)result.bytes_in / 1048576.0,
+           result.rows_in, result.rows_out, result.rows_copied, (double)result.bytes_in / 1048576.0,
            (double)result.bytes_out / 1048576.0, cpu, (double)result.rows_in / cpu,
            (double)result.bytes_in / 1048576.0 / cpu, peak_mib());
     tarn_merge_remove_files(&b->op, &b->table, result.entries, result.entry_count);

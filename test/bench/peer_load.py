@@ -2,6 +2,7 @@
 """The peer of `tarn load`: pypaimon with its Rust core writes a Parquet file into a table, one commit.
 
   peer_load.py make ROWS FILE [scattered]     the harness' 8 columns as a Parquet file, in order of the key or not
+  peer_load.py slices ROWS COUNT FOLDER       the same rows in COUNT files, 0.parquet and on, each with the keys behind the one before
   peer_load.py load FILE WAREHOUSE_FOLDER ENGINE   native or rust; a fresh table; CPU of the whole process
 
 Run by the Python of the lab (scripts of ../shared/interop fetch it). Prints one line "RESULT ...".
@@ -26,6 +27,14 @@ def make(rows, path, scattered):
         table = table.take(pa.array(numpy.random.default_rng(7).permutation(rows)))
     pq.write_table(table, path + ".new")
     os.rename(path + ".new", path)
+
+
+def slices(rows, count, folder):
+    import pyarrow.parquet as pq
+
+    os.makedirs(folder)
+    for i in range(count):
+        pq.write_table(paimon_py.rows(rows // count, rows // count * i, 1), os.path.join(folder, f"{i}.parquet"))
 
 
 def load(path, warehouse, engine):
@@ -58,6 +67,8 @@ def load(path, warehouse, engine):
 if __name__ == "__main__":
     if len(sys.argv) in (4, 5) and sys.argv[1] == "make":
         make(int(sys.argv[2]), sys.argv[3], sys.argv[4:] == ["scattered"])
+    elif len(sys.argv) == 5 and sys.argv[1] == "slices":
+        slices(int(sys.argv[2]), int(sys.argv[3]), sys.argv[4])
     elif len(sys.argv) == 5 and sys.argv[1] == "load":
         load(*sys.argv[2:])
     else:

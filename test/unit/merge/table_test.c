@@ -284,6 +284,7 @@ static size_t object_count(struct fixture *f)
 
 #define I(v) tarn_test_int(v)
 #define T(v) tarn_test_text(v)
+#define D(v) tarn_test_real(v)
 #define NONE tarn_test_null()
 #define PAIR(k, v)                                                                                 \
     {                                                                                              \
@@ -579,6 +580,122 @@ TARN_TEST(table, large_files_move_up_without_rewrite)
     tarn_store_drop(&f.store);
 }
 
+/* What entries say of files but for names, sizes and times. */
+static void expect_same_file(const struct tarn_data_file *a, const struct tarn_data_file *b)
+{
+    expect_int(a->row_count, b->row_count);
+    expect_int(a->delete_row_count, b->delete_row_count);
+    expect_int(a->min_sequence, b->min_sequence);
+    expect_int(a->max_sequence, b->max_sequence);
+    expect_int(a->level, b->level);
+    expect_int(a->source, b->source);
+    expect_int(a->schema_id, b->schema_id);
+    expect_bytes(a->min_key, b->min_key);
+    expect_bytes(a->max_key, b->max_key);
+    expect_bytes(a->key_stats.min, b->key_stats.min);
+    expect_bytes(a->key_stats.max, b->key_stats.max);
+    expect_bytes(a->value_stats.min, b->value_stats.min);
+    expect_bytes(a->value_stats.max, b->value_stats.max);
+    expect_int(a->value_stats.count, b->value_stats.count);
+    for (size_t i = 0; i < a->value_stats.count; i++)
+        expect_int(a->value_stats.null_counts[i], b->value_stats.null_counts[i]);
+}
+
+/* Compacts all live files, which stay. */
+static const struct tarn_data_file *compact_aside(struct fixture *f, int64_t row_group_size,
+                                                  struct tarn_compact_result *result)
+{
+    struct tarn_compact_spec spec = {.files = f->live,
+                                     .file_count = f->live_count,
+                                     .output_level = f->schema.primary_key_count > 0 ? 5 : 0,
+                                     .drop_delete = true};
+    f->options.row_group_size = row_group_size;
+    expect_ok(tarn_compact_run(f->t->op, &f->table, &spec, f->t->arena, result));
+    expect_int(result->entry_count, f->live_count + 1);
+    return &result->entries[f->live_count].file;
+}
+
+static void check_copies(struct tarn_test *t, const char *keys, const struct tarn_pair *options,
+                         size_t option_count)
+{
+    struct fixture f;
+    struct tarn_compact_result copied, written;
+    make_table(t, &f, "id INT, v DOUBLE, s STRING", keys, NULL, options, option_count);
+    struct tarn_value a[] = {I(1), D(2.5), T("x"), I(0), I(2), NONE, NONE, I(0)};
+    struct tarn_value b[] = {I(5), D(-1), T("a long one"), I(0)};
+    struct tarn_value c[] = {I(7), D(0), NONE, I(0), I(8), NONE, T("y"), I(0)};
+    const int all[] = {0, 1, 2};
+
+    write_rows(&f, c, 2, 2);
+    write_rows(&f, a, 2, 2);
+    write_rows(&f, b, 1, 1);
+    const struct tarn_data_file *x = compact_aside(&f, 1, &copied);
+    const struct tarn_data_file *y = compact_aside(&f, 0, &written);
+    expect_int(copied.rows_copied, 5);
+    expect_int(copied.rows_in, 5);
+    expect_int(written.rows_copied, 0);
+    expect_same_file(x, y);
+    apply(&f, copied.entries, copied.entry_count);
+    expect_int(f.live_count, 1);
+    expect_str(scan(&f, all, 3, NULL),
+               "1|2.5|x\n2|null|null\n5|-1|a long one\n7|0|null\n8|null|y\n");
+    expect_str(scan(&f, all, 3, "v >= 2.5"), "1|2.5|x\n");
+    tarn_store_drop(&f.store);
+}
+
+TARN_TEST(table, copied_files_have_the_entries_that_a_rewrite_gives)
+{
+    const struct tarn_pair keyed[] = {PAIR("bucket", "1")};
+    const struct tarn_pair thin[] = {PAIR("bucket", "1"), PAIR("data-file.thin-mode", "true")};
+    const struct tarn_pair append[] = {PAIR("bucket", "1"), PAIR("bucket-key", "id")};
+
+    check_copies(t, "id", keyed, 1);
+    check_copies(t, "id", thin, 2);
+    check_copies(t, NULL, append, 2);
+    check_copies(t, NULL, NULL, 0);
+}
+
+TARN_TEST(table, deletes_and_older_schemas_are_not_copied)
+{
+    const struct tarn_pair options[] = {PAIR("bucket", "1"), PAIR("file.block-size", "1 b")};
+    struct fixture f;
+    struct tarn_compact_result result;
+    make_table(t, &f, "id INT, v INT", "id", NULL, options, 2);
+    struct tarn_value a[] = {I(1), I(1), I(0), I(2), I(1), I(3)}, b[] = {I(3), I(1), I(0)};
+    struct tarn_schema renamed = f.schema;
+    struct tarn_field fields[2];
+    const int id[] = {0};
+
+    write_rows(&f, a, 2, 2);
+    write_rows(&f, b, 1, 1);
+    compact_aside(&f, 1, &result);
+    expect_int(result.rows_copied, 1); /* b's */
+    expect_int(result.rows_out, 2);
+    const struct tarn_schema *old[] = {&f.schema};
+    memcpy(fields, f.schema.fields, sizeof fields);
+    fields[1].name = tarn_slice_str("w");
+    renamed.fields = fields;
+    renamed.id = f.schema.id + 1;
+    f.table.schema = &renamed;
+    f.table.old_schemas = old;
+    f.table.old_schema_count = 1;
+    compact_aside(&f, 1, &result);
+    expect_int(result.rows_copied, 0);
+    apply(&f, result.entries, result.entry_count);
+    expect_str(scan(&f, id, 1, NULL), "1\n3\n");
+    /* a schema that only has other options is no other schema to files */
+    struct tarn_schema same = renamed;
+    const struct tarn_schema *before[] = {&renamed};
+    same.id = renamed.id + 1;
+    f.table.schema = &same;
+    f.table.old_schemas = before;
+    struct tarn_value more[] = {I(9), I(1), I(0)};
+    write_rows(&f, more, 1, 1);
+    compact_aside(&f, 1, &result);
+    expect_int(result.rows_copied, 3);
+    tarn_store_drop(&f.store);
+}
+
 /* Each call to the store fails once, in turn: the writer and the compaction say so and leave no file. */
 TARN_TEST(table, a_failing_store_leaves_nothing_half_done)
 {
@@ -675,7 +792,9 @@ static void check_table(struct tarn_test *t)
     struct tarn_pair bucket = PAIR("bucket", "3"), sequence = PAIR("sequence.field", "s"),
                      order = PAIR("sequence.field.sort-order", "descending"),
                      thin = PAIR("data-file.thin-mode", "true"),
-                     rows_max = PAIR("target-file-row-num", "17");
+                     rows_max = PAIR("target-file-row-num", "17"),
+                     tiny_groups =
+                         PAIR("file.block-size", "1 b"); /* none is too small to be copied */
 
     options[n++] = bucket;
     if (field)
@@ -686,6 +805,8 @@ static void check_table(struct tarn_test *t)
         options[n++] = thin;
     if (tarn_test_random_one_in(t, 2))
         options[n++] = rows_max;
+    if (tarn_test_random_one_in(t, 2))
+        options[n++] = tiny_groups;
     make_table(t, &f,
                text_key ? "p INT, k STRING, s INT, v DECIMAL(12, 2)"
                         : "p INT, k BIGINT, s INT, v DECIMAL(12, 2)",
