@@ -92,7 +92,7 @@ struct tarn_file_read {
     int batch_row_count;        /* 0: 8192 */
     int64_t row_begin, row_end; /* row_end 0: all; else only these rows of the file */
 };
-/* Format by the key's extension (format.md 7.1): Parquet; UNSUPPORTED_FEATURE for orc, avro and others.
+/* Format by the key's extension (format.md 7.1): Parquet, ORC, Avro; UNSUPPORTED_FEATURE for others.
  * Holds its own reference to the store. Batches don't span row groups, so they may be short. A file without
  * any of the columns still gives its count of rows. */
 TARN_MUST struct tarn_status *tarn_file_reader_open(struct tarn_store *store, struct tarn_op *op,
@@ -107,10 +107,10 @@ struct tarn_column_write {
     const struct tarn_type *type;
 };
 struct tarn_file_write {
-    const char *format;      /* "parquet" */
-    const char *compression; /* zstd, snappy, lz4, gzip, none */
-    int zstd_level;
-    int64_t row_group_size; /* bytes, about; 0: a choice that keeps memory low */
+    const char *format;      /* "parquet", "orc", "avro" */
+    const char *compression; /* zstd, snappy, none; Parquet: also lz4, gzip; ORC: lz4, zlib; Avro: deflate */
+    int zstd_level;          /* ORC has none */
+    int64_t row_group_size;  /* bytes, about; ORC: of a stripe; 0: a choice that keeps memory low */
     const struct tarn_column_write *columns;
     size_t column_count;
 };
@@ -119,11 +119,13 @@ struct tarn_file_result {
     struct tarn_column_stats *columns; /* in the arena, one a column of the spec */
 };
 struct tarn_file_writer;
-/* Parquet as Paimon writes it: format.md 7.7, TIMESTAMP(7-9) as INT96, decimals as INT32/INT64 up to
- * 18 digits, message name paimon_schema. The object appears when finish succeeds.
- * Batches have exactly the spec's columns, canonical; null in a NOT NULL column is VALUE_INVALID. The first
- * 32768 rows are held back (references to their batches) to choose dictionaries.
- * Statistics: no bounds for TIMESTAMP(7-9), for columns with a NaN, for texts over 4 kB. */
+/* Files as Paimon writes them, format.md 7.7-7.9. Parquet: TIMESTAMP(7-9) as INT96, decimals as INT32/INT64 up
+ * to 18 digits, message name paimon_schema. UNSUPPORTED_FEATURE for types that ORC or Avro doesn't have.
+ * The object appears when finish succeeds.
+ * Batches have exactly the spec's columns, canonical; null in a NOT NULL column is VALUE_INVALID. Of a Parquet
+ * file the first 32768 rows are held back (references to their batches) to choose dictionaries.
+ * Statistics: no bounds for TIMESTAMP(7-9), for columns with a NaN, for texts over 4 kB; nested columns have
+ * none in Parquet, and a count of nulls in the others. */
 TARN_MUST struct tarn_status *tarn_file_writer_open(struct tarn_store *store, struct tarn_op *op,
                                                     const char *key,
                                                     const struct tarn_file_write *spec,

@@ -118,6 +118,15 @@ inline int64_t floor_mod(int64_t a, int64_t b)
                : a % b; /* never a * b: near the ends it overflows */
 }
 extern const __int128 kPow10[39];
+/* Nested parts that have no id of their own get one from the field around them and their depth. */
+inline int32_t element_id(int32_t field_id, int depth)
+{
+    return (int32_t)(uint32_t)(536870911 + (int64_t)1024 * field_id + depth);
+}
+inline int32_t key_id(int32_t field_id, int depth)
+{
+    return (int32_t)(uint32_t)(536870911 - (int64_t)1024 * field_id - depth);
+}
 /* Ticks a second of the canonical unit of TIMESTAMP(precision). */
 inline int64_t ticks_of(int precision)
 {

@@ -1,10 +1,10 @@
 /*
- * parquet_read - rows of a Parquet file, whoever wrote it; and data files of a table by extension.
+ * parquet_read - rows of a Parquet file, whoever wrote it.
  *
  * One row group at a time, buffered streams, no threads: memory is a few pages a column. Columns are
  * found by name, never by field id (format.md 2.3).
  */
-#include "columnar/internal.h"
+#include "columnar/data_file.h"
 
 #include <algorithm>
 #include <parquet/api/reader.h>
@@ -237,180 +237,40 @@ RecordBatchPtr parquet_next(ParquetFile &file)
     }
 }
 
-/* --- data files of a table --- */
-
 namespace
 {
 
-/* A data file's value that can't be held is a failure of the read. */
-class NoBadValues : public BadValues
+class ParquetFileReader : public FileReader
 {
   public:
-    explicit NoBadValues(std::string what) : what_(std::move(what))
+    explicit ParquetFileReader(ParquetFilePtr file) : file_(std::move(file))
     {
     }
-    void bad(int64_t row, const std::string &reason) override
+    SchemaPtr schema() override
     {
-        fail(TARN_VALUE_INVALID, "%s: %s", what_.c_str(), reason.c_str());
+        return parquet_arrow_schema(*file_);
+    }
+    void select(const std::vector<int> &fields, const std::vector<const struct tarn_type *> &types,
+                int64_t row_begin, int64_t row_end) override
+    {
+        (void)types;
+        parquet_select(*file_, fields, row_begin, row_end);
+    }
+    RecordBatchPtr next() override
+    {
+        return parquet_next(*file_);
     }
 
   private:
-    std::string what_;
-};
-
-struct WantedColumn {
-    std::string name;
-    const struct tarn_type *file_type, *type;
-    int position; /* in the batches of parquet_next, or -1 */
+    ParquetFilePtr file_;
 };
 
 } // namespace
 
-struct DataFileSource {
-    struct tarn_source source; /* first */
-    std::string what;
-    struct tarn_arena *arena;
-    std::vector<WantedColumn> columns;
-    SchemaPtr schema; /* of what comes out */
-    std::shared_ptr<StoreFile> file;
-    ParquetFilePtr parquet; /* goes before file */
-
-    DataFileSource() : source(), arena(tarn_arena_new())
-    {
-    }
-    ~DataFileSource()
-    {
-        parquet.reset();
-        file.reset();
-        tarn_arena_free(arena);
-    }
-    void plan(const struct tarn_file_read *spec);
-    RecordBatchPtr shape(const RecordBatchPtr &batch);
-};
-
-void DataFileSource::plan(const struct tarn_file_read *spec)
+FileReaderPtr parquet_file_reader(FilePtr file, const std::string &what, int batch_row_count)
 {
-    SchemaPtr physical = parquet_arrow_schema(*parquet);
-    std::vector<int> fields;
-    arrow::FieldVector out;
-    for (size_t i = 0; i < spec->column_count; i++) {
-        const struct tarn_column_read *c = &spec->columns[i];
-        WantedColumn wanted = {string_of(c->file_name), copy_type(c->file_type, arena),
-                               copy_type(c->type, arena), -1};
-        out.push_back(arrow::field(wanted.name, arrow_type(wanted.type), wanted.type->nullable));
-        if (c->file_name.data != NULL) {
-            std::vector<int> found = physical->GetAllFieldIndices(wanted.name);
-            if (found.size() > 1)
-                fail(TARN_DATA_FILE_MALFORMED, "%s: two columns are named %s", what.c_str(),
-                     wanted.name.c_str());
-            if (found.size() == 1) {
-                if (wanted.file_type != NULL && !cast_known(wanted.file_type, wanted.type))
-                    fail(TARN_UNSUPPORTED_FEATURE,
-                         "%s: column %s was written as %s; reading it as %s is not done yet",
-                         what.c_str(), wanted.name.c_str(), type_text(wanted.file_type).c_str(),
-                         type_text(wanted.type).c_str());
-                wanted.position = (int)fields.size();
-                fields.push_back(found[0]);
-            }
-        }
-        columns.push_back(wanted);
-    }
-    schema = arrow::schema(out);
-    parquet_select(*parquet, fields, spec->row_begin, spec->row_end);
-}
-
-RecordBatchPtr DataFileSource::shape(const RecordBatchPtr &batch)
-{
-    arrow::ArrayVector out;
-    for (const WantedColumn &c : columns) {
-        if (c.position < 0) {
-            out.push_back(null_array(c.type, batch->num_rows()));
-            continue;
-        }
-        const struct tarn_type *file_type = c.file_type == NULL ? c.type : c.file_type;
-        ConvertRules rules = {false, TARN_DATA_FILE_MALFORMED, what + ": column " + c.name};
-        NoBadValues bad(rules.what);
-        out.push_back(
-            cast(convert(batch->column(c.position), file_type, rules, bad), file_type, c.type));
-    }
-    return arrow::RecordBatch::Make(schema, batch->num_rows(), out);
-}
-
-static struct tarn_status *data_file_next(struct tarn_source *self, struct tarn_op *op,
-                                          struct tarn_batch **out)
-{
-    DataFileSource *source = (DataFileSource *)self;
-    TARN_TRY(tarn_op_check(op));
-    struct tarn_status *status = guarded(TARN_DATA_FILE_MALFORMED, source->what, [&] {
-        source->file->op = op;
-        RecordBatchPtr batch = parquet_next(*source->parquet);
-        *out = batch == nullptr ? NULL : export_batch(*source->shape(batch));
-    });
-    return told_by(source->file, status);
-}
-
-static void data_file_close(struct tarn_source *self)
-{
-    delete (DataFileSource *)self;
-}
-
-/* format.md 7.1: the last extension, or the one before if that names a compression. */
-static std::string extension_of(const char *key)
-{
-    std::string name = key;
-    name = name.substr(name.rfind('/') + 1);
-    for (int i = 0; i < 2; i++) {
-        size_t dot = name.rfind('.');
-        if (dot == std::string::npos)
-            return "";
-        std::string extension = name.substr(dot + 1);
-        if (extension != "gz" && extension != "zst" && extension != "lz4" &&
-            extension != "snappy" && extension != "bz2")
-            return extension;
-        name.resize(dot);
-    }
-    return "";
-}
-
-static struct tarn_status *open_store_file(struct tarn_store *store, struct tarn_op *op,
-                                           const char *key, std::shared_ptr<StoreFile> *out)
-{
-    struct tarn_store_reader *reader = NULL;
-    TARN_TRY(tarn_store_reader_open(store, op, key, &reader));
-    *out = std::make_shared<StoreFile>(reader);
-    (*out)->op = op;
-    return TARN_OK;
+    return FileReaderPtr(new ParquetFileReader(
+        parquet_open(std::move(file), TARN_DATA_FILE_MALFORMED, what, batch_row_count)));
 }
 
 } // namespace tarn
-
-struct tarn_status *tarn_file_reader_open(struct tarn_store *store, struct tarn_op *op,
-                                          const char *key, const struct tarn_file_read *spec,
-                                          struct tarn_source **out)
-{
-    using namespace tarn;
-    std::string extension = extension_of(key);
-    if (extension != "parquet")
-        return tarn_status_new(TARN_UNSUPPORTED_FEATURE,
-                               "%s: data files of format %s are not read yet", key,
-                               extension.empty() ? "unknown" : extension.c_str());
-    std::shared_ptr<StoreFile> file;
-    TARN_TRY(open_store_file(store, op, key, &file));
-    struct tarn_status *status = guarded(TARN_DATA_FILE_MALFORMED, key, [&] {
-        std::unique_ptr<DataFileSource> source(new DataFileSource);
-        source->source.next = data_file_next;
-        source->source.close = data_file_close;
-        source->what = key;
-        source->file = file;
-        source->parquet = parquet_open(file, TARN_DATA_FILE_MALFORMED, key, spec->batch_row_count);
-        source->plan(spec);
-        *out = &source.release()->source;
-    });
-    if (status == TARN_OK)
-        return TARN_OK;
-    struct tarn_status *told = guarded(TARN_INTERNAL, "", [&] { file->pending.rethrow(); });
-    if (told == TARN_OK)
-        return status;
-    tarn_status_free(status);
-    return told;
-}

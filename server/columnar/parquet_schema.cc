@@ -14,17 +14,6 @@ using namespace parquet::schema;
 namespace
 {
 
-/* Nested parts that have no id of their own get one from the field around them and their depth. */
-const int64_t kIdBase = 536870911;
-int32_t element_id(int32_t field_id, int depth)
-{
-    return (int32_t)(uint32_t)(kIdBase + (int64_t)1024 * field_id + depth);
-}
-int32_t key_id(int32_t field_id, int depth)
-{
-    return (int32_t)(uint32_t)(kIdBase - (int64_t)1024 * field_id - depth);
-}
-
 NodePtr primitive(const std::string &name, Repetition::type repetition,
                   std::shared_ptr<const LogicalType> logical, Type::type physical, int32_t id,
                   int length = -1)

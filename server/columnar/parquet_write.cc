@@ -7,6 +7,7 @@
  * Choices  the first rows are held back until it is clear which columns repeat their values: a
  *          dictionary of unique values doubles the time and grows the file.
  */
+#include "columnar/data_file.h"
 #include "columnar/parquet_copy.h"
 #include "columnar/parquet_schema.h"
 #include "columnar/parquet_stats.h"
@@ -393,106 +394,42 @@ void parquet_writer_finish(ParquetWriter &w, struct tarn_arena *arena, struct ta
         out->columns = file_stats(*w.metadata, w.facts, w.row_count, arena);
 }
 
-} // namespace tarn
+namespace
+{
 
-/* --- data files --- */
-
-struct tarn_file_writer {
-    std::string key;
-    struct tarn_store_writer *object; /* owned until finish */
-    std::shared_ptr<tarn::Sink> sink;
-    tarn::ParquetWriterPtr parquet;
-    bool failed;
-
-    ~tarn_file_writer()
+class ParquetFileWriter : public FileWriter
+{
+  public:
+    ParquetFileWriter(std::shared_ptr<Sink> sink, const struct tarn_file_write *spec)
+        : writer_(parquet_writer_new(std::move(sink), spec))
     {
-        if (sink !=
-            nullptr) /* Arrow's writer closes itself when it goes: its last bytes lead nowhere */
-            sink->mute();
-        tarn_store_writer_abort(object);
     }
+    void add(const struct tarn_batch *batch) override
+    {
+        parquet_writer_add(*writer_, batch);
+    }
+    int64_t size() const override
+    {
+        return parquet_writer_size(*writer_);
+    }
+    void copy(struct tarn_file_copy &from, size_t group) override
+    {
+        writer_->copy(from, group);
+    }
+    void finish(struct tarn_arena *arena, struct tarn_file_result *out) override
+    {
+        parquet_writer_finish(*writer_, arena, out);
+    }
+
+  private:
+    ParquetWriterPtr writer_;
 };
 
-/* Runs a step; the store's own word goes first where the fault was there. */
-template <typename F
-> static struct tarn_status *step(struct tarn_file_writer *w, struct tarn_op *op, F body)
+} // namespace
+
+FileWriterPtr parquet_file_writer(std::shared_ptr<Sink> sink, const struct tarn_file_write *spec)
 {
-    w->sink->op = op;
-    struct tarn_status *status = tarn::guarded(TARN_INTERNAL, w->key, body);
-    w->sink->op = NULL;
-    if (status == TARN_OK)
-        return TARN_OK;
-    w->failed = true;
-    struct tarn_status *told =
-        tarn::guarded(TARN_INTERNAL, "", [&] { w->sink->pending.rethrow(); });
-    if (told == TARN_OK)
-        return status;
-    tarn_status_free(status);
-    return told;
+    return FileWriterPtr(new ParquetFileWriter(std::move(sink), spec));
 }
 
-struct tarn_status *tarn_file_writer_open(struct tarn_store *store, struct tarn_op *op,
-                                          const char *key, const struct tarn_file_write *spec,
-                                          struct tarn_file_writer **out)
-{
-    if (spec->format != NULL && strcmp(spec->format, "parquet") != 0)
-        return tarn_status_new(TARN_UNSUPPORTED_FEATURE,
-                               "%s: data files of format %s are not written yet", key,
-                               spec->format);
-    struct tarn_store_writer *object = NULL;
-    TARN_TRY(tarn_store_writer_open(store, op, key, &object));
-    return tarn::guarded(TARN_INTERNAL, key, [&] {
-        std::unique_ptr<tarn_file_writer> w(
-            new tarn_file_writer{key, object, nullptr, nullptr, false});
-        w->sink =
-            std::make_shared<tarn::Sink>([object](struct tarn_op *by, struct tarn_slice bytes) {
-                return tarn_store_writer_append(object, by, bytes);
-            });
-        w->parquet = tarn::parquet_writer_new(w->sink, spec);
-        *out = w.release();
-    });
-}
-
-struct tarn_status *tarn_file_writer_add(struct tarn_file_writer *w, struct tarn_op *op,
-                                         const struct tarn_batch *batch)
-{
-    if (w->failed)
-        return tarn_status_new(TARN_INTERNAL, "%s: a write failed before", w->key.c_str());
-    return step(w, op, [&] { tarn::parquet_writer_add(*w->parquet, batch); });
-}
-
-struct tarn_status *tarn_file_writer_copy(struct tarn_file_writer *w, struct tarn_op *op,
-                                          struct tarn_file_copy *copy, size_t group)
-{
-    if (w->failed)
-        return tarn_status_new(TARN_INTERNAL, "%s: a write failed before", w->key.c_str());
-    copy->file->op = op;
-    struct tarn_status *status = step(w, op, [&] { w->parquet->copy(*copy, group); });
-    copy->file->op = NULL;
-    return tarn::told_by(copy->file, status);
-}
-
-int64_t tarn_file_writer_size(const struct tarn_file_writer *w)
-{
-    return tarn::parquet_writer_size(*w->parquet);
-}
-
-struct tarn_status *tarn_file_writer_finish(struct tarn_file_writer *consumed, struct tarn_op *op,
-                                            struct tarn_arena *arena, struct tarn_file_result *out)
-{
-    std::unique_ptr<tarn_file_writer> w(consumed);
-    if (w->failed)
-        return tarn_status_new(TARN_INTERNAL, "%s: a write failed before", w->key.c_str());
-    struct tarn_file_result result = {};
-    TARN_TRY(step(w.get(), op, [&] { tarn::parquet_writer_finish(*w->parquet, arena, &result); }));
-    struct tarn_store_writer *object = w->object;
-    w->object = NULL;
-    TARN_TRY(tarn_store_writer_finish(object, op));
-    *out = result;
-    return TARN_OK;
-}
-
-void tarn_file_writer_abort(struct tarn_file_writer *consumed)
-{
-    delete consumed;
-}
+} // namespace tarn

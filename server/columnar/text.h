@@ -23,6 +23,10 @@ class Column
     {
         return (int64_t)valid_.size();
     }
+    bool is_null(int64_t row) const
+    {
+        return valid_[(size_t)row] == 0;
+    }
     int64_t bytes() const; /* held, about */
     void append_null();
     template <typename C> void append_fixed(C value)

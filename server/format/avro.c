@@ -110,18 +110,17 @@ struct tarn_status *tarn_avro_open(struct tarn_slice file, struct tarn_arena *ar
 
 /* ---- blocks */
 
-static struct tarn_status *expand(struct tarn_avro_reader *r, struct tarn_slice stored,
-                                  struct tarn_slice *out)
+struct tarn_status *tarn_avro_expand(const struct tarn_avro_reader *r, struct tarn_slice stored,
+                                     size_t max, struct tarn_buf *out)
 {
     static const enum tarn_zip zips[] = {TARN_ZIP_NONE, TARN_ZIP_DEFLATE, TARN_ZIP_SNAPPY,
                                          TARN_ZIP_ZSTD};
-    TARN_OWN(tarn_buf_drop) struct tarn_buf plain = {0};
+    size_t before = out->size;
     uint32_t sum = 0;
     if (r->codec == CODEC_NULL) {
-        if ((int64_t)stored.size > r->expanded_left)
+        if (stored.size > max)
             return tarn_avro_error(r, "the file is too large");
-        *out = tarn_arena_copy(r->arena, stored);
-        r->expanded_left -= (int64_t)stored.size;
+        tarn_buf_add_slice(out, stored);
         return TARN_OK;
     }
     if (r->codec == CODEC_SNAPPY) { /* Avro adds a checksum of the plain bytes, big-endian */
@@ -131,15 +130,23 @@ static struct tarn_status *expand(struct tarn_avro_reader *r, struct tarn_slice 
         sum = (uint32_t)tail[0] << 24 | (uint32_t)tail[1] << 16 | (uint32_t)tail[2] << 8 | tail[3];
         stored.size -= 4;
     }
-    struct tarn_status *s =
-        tarn_zip_expand(zips[r->codec], stored, (size_t)r->expanded_left, &plain);
+    struct tarn_status *s = tarn_zip_expand(zips[r->codec], stored, max, out);
     if (s != NULL) {
         struct tarn_status *better = tarn_avro_error(r, "%s", tarn_status_message(s));
         tarn_status_free(s);
         return better;
     }
-    if (r->codec == CODEC_SNAPPY && tarn_crc32(tarn_buf_slice(&plain)) != sum)
+    if (r->codec == CODEC_SNAPPY &&
+        tarn_crc32(tarn_slice_of(out->data + before, out->size - before)) != sum)
         return tarn_avro_error(r, "the checksum of a snappy block doesn't match");
+    return TARN_OK;
+}
+
+static struct tarn_status *expand(struct tarn_avro_reader *r, struct tarn_slice stored,
+                                  struct tarn_slice *out)
+{
+    TARN_OWN(tarn_buf_drop) struct tarn_buf plain = {0};
+    TARN_TRY(tarn_avro_expand(r, stored, (size_t)r->expanded_left, &plain));
     *out = tarn_arena_copy(r->arena, tarn_buf_slice(&plain));
     r->expanded_left -= (int64_t)plain.size;
     return TARN_OK;

@@ -45,6 +45,8 @@ struct tarn_avro_node { /* one type of the writer's schema */
     const struct tarn_avro_node **children; /* fields, branches, or the one item */
     struct tarn_slice *names;               /* RECORD: of the fields */
     size_t child_count;
+    struct tarn_slice logical; /* its logicalType; absent: it has none */
+    int64_t scale;             /* of a logical decimal */
 };
 
 struct tarn_avro_reader {
@@ -108,6 +110,11 @@ TARN_MUST struct tarn_status *tarn_avro_begin_array(struct tarn_avro_reader *r,
                                                     const struct tarn_avro_node *node,
                                                     const struct tarn_avro_node **item);
 TARN_MUST struct tarn_status *tarn_avro_next_items(struct tarn_avro_reader *r, size_t *count);
+/* For those who read a file piece by piece, a data file: what one block holds, at most `max` bytes, behind
+ * what is in `out`. */
+TARN_MUST struct tarn_status *tarn_avro_expand(const struct tarn_avro_reader *r,
+                                               struct tarn_slice stored, size_t max,
+                                               struct tarn_buf *out);
 TARN_MUST struct tarn_status *tarn_avro_error(const struct tarn_avro_reader *r, const char *format,
                                               ...) TARN_PRINTF(2, 3);
 

@@ -143,6 +143,23 @@ static struct tarn_status *parse_item(struct parser *p, const struct tarn_json *
     return parse_node(p, tarn_json_find(json, member), space, depth + 1, &node->children[0]);
 }
 
+/* A type with a meaning of its own; the node of a named type may be meant in other places, too. */
+static struct tarn_status *parse_logical(struct parser *p, const struct tarn_json *json,
+                                         struct tarn_slice space, int depth,
+                                         const struct tarn_avro_node **out)
+{
+    TARN_TRY(parse_node(p, tarn_json_find(json, "type"), space, depth + 1, out));
+    struct tarn_slice logical = tarn_json_text(tarn_json_find(json, "logicalType"));
+    if (logical.data == NULL || (*out)->kind > TARN_AVRO_STRING)
+        return TARN_OK;
+    struct tarn_avro_node *node = NULL;
+    TARN_TRY(new_node(p, (*out)->kind, &node));
+    node->logical = tarn_arena_copy(p->arena, logical);
+    node->scale = tarn_json_int(tarn_json_find(json, "scale"));
+    *out = node;
+    return TARN_OK;
+}
+
 static struct tarn_status *parse_object(struct parser *p, const struct tarn_json *json,
                                         struct tarn_slice space, int depth,
                                         const struct tarn_avro_node **out)
@@ -154,7 +171,7 @@ static struct tarn_status *parse_object(struct parser *p, const struct tarn_json
     bool fixed = tarn_slice_is(word, "fixed"), symbols = tarn_slice_is(word, "enum");
     bool array = tarn_slice_is(word, "array"), map = tarn_slice_is(word, "map");
     if (!record && !fixed && !symbols && !array && !map) /* {"type": "long", "logicalType": …} */
-        return parse_node(p, type, space, depth + 1, out);
+        return parse_logical(p, json, space, depth, out);
     TARN_TRY(new_node(p,
                       record    ? TARN_AVRO_RECORD
                       : fixed   ? TARN_AVRO_FIXED
@@ -169,6 +186,11 @@ static struct tarn_status *parse_object(struct parser *p, const struct tarn_json
         return parse_item(p, json, array ? "items" : "values", space, depth, node);
     node->size = fixed ? tarn_json_int(tarn_json_find(json, "size"))
                        : (int64_t)tarn_json_count(tarn_json_find(json, "symbols"));
+    if (fixed) {
+        node->logical =
+            tarn_arena_copy(p->arena, tarn_json_text(tarn_json_find(json, "logicalType")));
+        node->scale = tarn_json_int(tarn_json_find(json, "scale"));
+    }
     if (node->size < 0 || node->size > TARN_AVRO_EXPANDED_MAX)
         return bad("a fixed size is out of range");
     return register_name(p, json, space, node, &inner);

@@ -51,7 +51,7 @@ struct tarn_status *tarn_avro_begin(struct tarn_avro_writer *w, const char *sche
         i++;
     if (i == TARN_COUNT_OF(codecs))
         return tarn_status_new(TARN_INVALID_ARGUMENT,
-                               "manifests can't be compressed with \"%.*s\": expected zstd, "
+                               "Avro files can't be compressed with \"%.*s\": expected zstd, "
                                "deflate, snappy or none",
                                TARN_SLICE_ARG(codec));
     *w = (struct tarn_avro_writer){.out = out, .codec = (int)i, .level = level};

@@ -301,8 +301,13 @@ static struct tarn_status *parse_files(const struct tarn_schema *schema, struct 
 {
     bool append = tarn_schema_is_append(schema);
     struct tarn_slice mode = value_of(schema, "metadata.stats-mode");
-    o->file_format = value_of(schema, "file.format");
+    o->file_format = tarn_format__trim(value_of(schema, "file.format"));
     o->file_compression = value_of(schema, "file.compression");
+    o->avro_codec = value_of(schema, "avro.codec");
+    if (!append) { /* a level is one of a merge tree */
+        o->file_format_per_level = value_of(schema, "file.format.per.level");
+        o->file_compression_per_level = value_of(schema, "file.compression.per.level");
+    }
     TARN_TRY(take_int(schema, "file.compression.zstd-level", -7, 22, 1, &o->zstd_level));
     TARN_TRY(take_bool(schema, "data-file.thin-mode", &o->thin_mode));
     TARN_TRY(take_size(schema, "target-file-size", INT64_C(1) << (append ? 28 : 27),
@@ -311,6 +316,7 @@ static struct tarn_status *parse_files(const struct tarn_schema *schema, struct 
                       &o->target_file_row_count));
     TARN_TRY(take_size(schema, "write-buffer-size", 0, &o->write_buffer_size));
     TARN_TRY(take_size(schema, "file.block-size", 0, &o->row_group_size));
+    TARN_TRY(take_i64(schema, "orc.stripe.size", 0, INT64_MAX, 0, &o->orc_stripe_size));
     TARN_TRY(take_name(schema, "data-file.prefix", &o->data_file_prefix));
     TARN_TRY(take_name(schema, "partition.default-name", &o->partition_default_name));
     TARN_TRY(take_bool(schema, "partition.legacy-name", &o->partition_legacy_name));

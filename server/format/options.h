@@ -44,15 +44,17 @@ struct tarn_options {
     const int *sequence_columns; /* sequence.field */
     size_t sequence_column_count;
     bool sequence_descending;
-    int rowkind_column;                 /* -1: none */
-    struct tarn_slice file_format;      /* "parquet" */
-    struct tarn_slice file_compression; /* "zstd" */
+    int rowkind_column; /* -1: none */
+    /* as the options have them: ask tarn_options_file_format and _compression */
+    struct tarn_slice file_format, file_format_per_level, file_compression,
+        file_compression_per_level, avro_codec;
     int zstd_level;
     bool thin_mode; /* no _KEY_ columns in data files */
     int64_t target_file_size;
     int64_t target_file_row_count;
     int64_t write_buffer_size;
-    int64_t row_group_size; /* file.block-size; 0: the writer's own choice */
+    int64_t row_group_size;  /* file.block-size; 0: the writer's own choice */
+    int64_t orc_stripe_size; /* where file.block-size is not set; 0: the writer's own choice */
     struct tarn_slice data_file_prefix;
     struct tarn_slice partition_default_name;
     bool partition_legacy_name;
@@ -105,6 +107,11 @@ TARN_MUST struct tarn_status *tarn_options_parse(const struct tarn_schema *schem
  * level only makes bounds looser or tighter, and isn't looked at). */
 void tarn_options_stats_mode(const struct tarn_options *options, const struct tarn_schema *schema,
                              int column, enum tarn_stats_mode *mode, int32_t *length);
+/* Of new files of a level (append tables: 0): "parquet", "orc" or "avro", NULL for one that isn't written; what it
+ * is compressed with; bytes of a row group or stripe, 0: the writer's own choice. */
+const char *tarn_options_file_format(const struct tarn_options *options, int level);
+struct tarn_slice tarn_options_file_compression(const struct tarn_options *options, int level);
+int64_t tarn_options_block_size(const struct tarn_options *options, int level);
 /* UNSUPPORTED_FEATURE naming the option, or OK. */
 TARN_MUST struct tarn_status *tarn_options_check_write(const struct tarn_options *options);
 TARN_MUST struct tarn_status *tarn_options_check_merge(const struct tarn_options *options);

@@ -2,7 +2,7 @@
 
 #include <strings.h>
 
-enum kind { TEXT, INT, BOOL, SIZE, DURATION, REAL, ENUM, STATS, FORMATS };
+enum kind { TEXT, INT, BOOL, SIZE, DURATION, REAL, ENUM, STATS };
 enum effect { USED, LATER, PASSIVE, REFUSE_WRITE, REFUSE, REFUSE_COMMIT, REFUSE_ALL };
 
 static const struct option {
@@ -105,25 +105,6 @@ void tarn_format__refuse_commit(struct tarn_options *o, const char *reason)
         o->refuse_commit = tarn_slice_str(reason);
 }
 
-/* Is every format of "0:avro,1:parquet" parquet? */
-static bool only_parquet(struct tarn_slice value)
-{
-    size_t start = 0;
-    for (size_t i = 0; i <= value.size; i++) {
-        if (i < value.size && value.data[i] != ',')
-            continue;
-        struct tarn_slice pair = tarn_format__trim(tarn_slice_of(value.data + start, i - start));
-        const uint8_t *colon = pair.size > 0 ? memchr(pair.data, ':', pair.size) : NULL;
-        if (colon == NULL ||
-            !tarn_format__is_word(tarn_format__trim(tarn_slice_of(
-                                      colon + 1, (size_t)(pair.data + pair.size - colon - 1))),
-                                  "parquet"))
-            return false;
-        start = i + 1;
-    }
-    return true;
-}
-
 static void judge_option(const struct tarn_pair *pair, struct tarn_arena *arena,
                          struct tarn_options *o)
 {
@@ -131,9 +112,7 @@ static void judge_option(const struct tarn_pair *pair, struct tarn_arena *arena,
     if (option == NULL || option->effect <= PASSIVE)
         return;
     struct tarn_slice value = tarn_format__trim(pair->value);
-    if (option->kind == FORMATS
-            ? only_parquet(value)
-            : option->fallback[0] != 0 && tarn_format__is_word(value, option->fallback))
+    if (option->fallback[0] != 0 && tarn_format__is_word(value, option->fallback))
         return;
     const char *reason =
         tarn_arena_printf(arena, "%.*s = %.*s", TARN_SLICE_ARG(pair->key),
@@ -212,6 +191,7 @@ void tarn_format__judge(const struct tarn_schema *schema, struct tarn_arena *are
     }
     for (size_t i = 0; i < schema->option_count; i++)
         judge_option(&schema->options[i], arena, o);
+    tarn_format__judge_formats(schema, arena, o);
     judge_columns(schema, arena, o);
     if (o->bucket == -2)
         tarn_format__refuse(o, false, "bucket = -2 (postpone)");

@@ -17,6 +17,9 @@ struct tarn_slice tarn_format__trim(struct tarn_slice s); /* without blanks arou
 void tarn_format__refuse(struct tarn_options *o, bool merge, const char *reason);
 /* Notes why nothing is committed to the table; the first reason stays. */
 void tarn_format__refuse_commit(struct tarn_options *o, const char *reason);
+/* Notes formats that aren't written, and columns that the chosen ones don't hold; file_format.c. */
+void tarn_format__judge_formats(const struct tarn_schema *schema, struct tarn_arena *arena,
+                                struct tarn_options *o);
 /* Is a partition column no part of the primary key, so that a key may move between partitions? */
 bool tarn_format__crosses_partitions(const struct tarn_schema *schema);
 /* Sets refuse_write, refuse_merge and refuse_commit of options that are parsed otherwise. */

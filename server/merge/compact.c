@@ -304,10 +304,6 @@ static struct tarn_status *check_files(const struct compact *c)
 
     TARN_TRY(tarn_options_check_merge(c->layout.table->options));
     TARN_TRY(tarn_options_check_write(c->layout.table->options));
-    if (!tarn_slice_is(c->layout.table->options->file_format, "parquet"))
-        return tarn_status_new(TARN_UNSUPPORTED_FEATURE,
-                               "file.format = %.*s: only parquet is written",
-                               TARN_SLICE_ARG(c->layout.table->options->file_format));
     for (size_t i = 1; i < c->spec->file_count; i++) {
         const struct tarn_manifest_entry *file = &c->spec->files[i];
         if (file->bucket != first->bucket || !tarn_slice_equal(file->partition, first->partition))

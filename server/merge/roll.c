@@ -92,10 +92,11 @@ static struct tarn_file_write file_write(const struct tarn_merge_roll *roll)
     struct tarn_arena *arena = roll->spec.arena;
 
     return (struct tarn_file_write){
-        .format = tarn_arena_str(arena, options->file_format),
-        .compression = tarn_arena_str(arena, options->file_compression),
+        .format = tarn_options_file_format(options, roll->spec.level),
+        .compression =
+            tarn_arena_str(arena, tarn_options_file_compression(options, roll->spec.level)),
         .zstd_level = options->zstd_level,
-        .row_group_size = options->row_group_size,
+        .row_group_size = tarn_options_block_size(options, roll->spec.level),
         .columns = roll->columns,
         .column_count = (size_t)roll->column_count,
     };
@@ -107,16 +108,16 @@ static struct tarn_status *begin_file(struct tarn_merge_roll *roll, struct tarn_
     const struct tarn_options *options = layout->table->options;
     struct tarn_arena *arena = roll->spec.arena;
     struct tarn_data_file file = {0};
-    struct tarn_file_write write;
+    struct tarn_file_write write = file_write(roll);
     const char *key = NULL;
 
-    roll->name = tarn_slice_str(
-        tarn_arena_printf(arena, "%.*s%s-%d.%.*s", TARN_SLICE_ARG(options->data_file_prefix),
-                          roll->uuid, roll->file_number++, TARN_SLICE_ARG(options->file_format)));
+    tarn_assert(write.format != NULL); /* options that say another one are refused before */
+    roll->name = tarn_slice_str(tarn_arena_printf(arena, "%.*s%s-%d.%s",
+                                                  TARN_SLICE_ARG(options->data_file_prefix),
+                                                  roll->uuid, roll->file_number++, write.format));
     file.name = roll->name;
     TARN_TRY(
         tarn_merge__file_key(layout, roll->spec.partition, roll->spec.bucket, &file, arena, &key));
-    write = file_write(roll);
     roll->row_count = roll->delete_count = 0;
     roll->min_sequence = INT64_MAX;
     roll->max_sequence = INT64_MIN;

@@ -59,10 +59,6 @@ static struct tarn_status *check_table(const struct tarn_merge_layout *layout,
     const struct tarn_options *options = layout->table->options;
 
     TARN_TRY(tarn_options_check_write(options));
-    if (!tarn_slice_is(options->file_format, "parquet"))
-        return tarn_status_new(TARN_UNSUPPORTED_FEATURE,
-                               "file.format = %.*s: only parquet is written",
-                               TARN_SLICE_ARG(options->file_format));
     if (options->bucket < 1 && (layout->keyed || options->bucket != -1))
         return tarn_status_new(TARN_UNSUPPORTED_FEATURE,
                                "bucket = %" PRId32 ": only fixed buckets are written here",

@@ -132,7 +132,9 @@ static inline struct tarn_status *file_write(struct tarn_test *t, struct tarn_st
     for (size_t i = 0; i < r->field_count; i++)
         columns[i] =
             (struct tarn_column_write){r->fields[i].name, r->fields[i].id, r->fields[i].type};
-    struct tarn_file_write spec = {"parquet", compression, 1, 0, columns, r->field_count};
+    const char *extension = strrchr(key, '.');
+    struct tarn_file_write spec = {extension == NULL ? "parquet" : extension + 1, compression, 1, 0,
+                                   columns, r->field_count};
     TARN_TRY(tarn_file_writer_open(store, t->op, key, &spec, &writer));
     for (size_t i = 0; i < r->count; i++) {
         struct tarn_status *s = tarn_file_writer_add(writer, t->op, r->batches[i]);

@@ -222,7 +222,7 @@ TARN_TEST(parquet, refuses_casts_it_does_not_know)
     expect_ok(file_write(t, store, "o.parquet", &in, "zstd", &result));
     expect_status(file_read(t, store, "o.parquet", &in, &out, 0, 0), TARN_UNSUPPORTED_FEATURE,
                   "column a");
-    expect_status(file_read(t, store, "o.orc", &in, &out, 0, 0), TARN_UNSUPPORTED_FEATURE, "orc");
+    expect_status(file_read(t, store, "o.csv", &in, &out, 0, 0), TARN_UNSUPPORTED_FEATURE, "csv");
     expect_status(file_read(t, store, "gone.parquet", &in, &out, 0, 0), TARN_OBJECT_NOT_FOUND, "");
     rows_clear(&in);
     tarn_store_drop(&store);

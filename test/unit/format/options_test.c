@@ -144,8 +144,11 @@ TARN_TEST(options, what_is_not_implemented_is_refused)
         {"pk-clustering-override", "true", true},
         {"chain-table.enabled", "true", true},
         {"type", "format-table", true},
-        {"file.format", "orc", true},
-        {"file.format.per.level", "0:avro,1:parquet", true},
+        {"file.format", "csv", true},
+        {"file.format", "lance", true},
+        {"file.format", "blob", true},
+        {"file.format.per.level", "0:avro,1:text", true},
+        {"file.format.per.level", "avro", true},
         {"pk-btree.index.columns", "v", false},
         {"fields.v.map.storage-layout", "x", true},
         {"fields.v.aggregate-function", "sum", true},
@@ -168,12 +171,58 @@ TARN_TEST(options, what_is_not_implemented_is_refused)
     }
 }
 
+TARN_TEST(options, formats_of_new_files)
+{
+    struct tarn_options o = with(t, "file.format", "ORC");
+    expect_str(tarn_options_file_format(&o, 0), "orc");
+    expect_ok(tarn_options_check_write(&o));
+    expect_int(tarn_options_block_size(&o, 0), 0);
+    o = with(t, "orc.stripe.size", "1000");
+    expect_int(tarn_options_block_size(&o, 0), 0); /* it is Parquet */
+    o = with(t, "file.format.per.level", "0:avro, 5 : Orc");
+    expect_ok(tarn_options_check_write(&o));
+    expect_ok(tarn_options_check_merge(&o));
+    expect_str(tarn_options_file_format(&o, 0), "avro");
+    expect_str(tarn_options_file_format(&o, 3), "parquet");
+    expect_str(tarn_options_file_format(&o, 5), "orc");
+    o = with(t, "file.compression.per.level", "0:lz4,2:none");
+    expect_slice(tarn_options_file_compression(&o, 0), "lz4");
+    expect_slice(tarn_options_file_compression(&o, 1), "zstd");
+    expect_slice(tarn_options_file_compression(&o, 2), "none");
+}
+
+TARN_TEST(options, columns_that_a_format_does_not_hold)
+{
+    static const struct {
+        const char *columns, *format;
+        bool refused;
+    } cases[] = {
+        {"k INT NOT NULL, v BINARY(4)", "orc", true},
+        {"k INT NOT NULL, v ROW<a ARRAY<VARBINARY(7)>>", "orc", true},
+        {"k INT NOT NULL, v MULTISET<INT>", "orc", true},
+        {"k INT NOT NULL, v BYTES, w TIMESTAMP(9)", "orc", false},
+        {"k INT NOT NULL, v TIMESTAMP(7)", "avro", true},
+        {"k INT NOT NULL, v MAP<STRING, TIMESTAMP_LTZ(9)>", "avro", true},
+        {"k INT NOT NULL, v TIMESTAMP(6), w BINARY(4)", "avro", false},
+        {"k INT NOT NULL, v TIMESTAMP(9), w BINARY(4)", "parquet", false},
+    };
+    for (size_t i = 0; i < TARN_COUNT_OF(cases); i++) {
+        struct tarn_schema schema = table(t, cases[i].columns, "k", "file.format", cases[i].format);
+        struct tarn_options o = parse(t, &schema);
+        expect_ok(tarn_options_check_merge(&o));
+        if (cases[i].refused)
+            expect_status(tarn_options_check_write(&o), TARN_UNSUPPORTED_FEATURE, "with column v");
+        else
+            expect_ok(tarn_options_check_write(&o));
+    }
+}
+
 TARN_TEST(options, all_that_is_refused_is_told)
 {
     struct tarn_pair pairs[TARN_REFUSALS_MAX + 4] = {
         {tarn_slice_str("merge-engine"), tarn_slice_str("aggregation")},
-        {tarn_slice_str("file.format"), tarn_slice_str("orc")},
-        {tarn_slice_str("chain-table.enabled"), tarn_slice_str("true")}};
+        {tarn_slice_str("chain-table.enabled"), tarn_slice_str("true")},
+        {tarn_slice_str("file.format"), tarn_slice_str("json")}};
     struct tarn_schema schema = table(t, COLUMNS, "", NULL, NULL);
     schema.options = pairs;
     schema.option_count = 3;
@@ -182,7 +231,7 @@ TARN_TEST(options, all_that_is_refused_is_told)
     for (size_t i = 0; i < 3; i++) {
         expect_true(tarn_slice_starts_with(o.refusals[i].reason, pairs[i].key));
         expect_true(o.refusals[i].write && o.refusals[i].merge);
-        expect_int(o.refusals[i].commit, i == 2);
+        expect_int(o.refusals[i].commit, i == 1);
     }
     for (size_t i = 0; i < TARN_COUNT_OF(pairs); i++)
         pairs[i] = (struct tarn_pair){

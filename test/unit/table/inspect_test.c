@@ -203,13 +203,13 @@ TARN_TEST(inspect, lists_every_option_that_would_not_work)
 {
     TARN_OWN(fixture_fini) struct fixture f;
     fixture_init_options(&f, t,
-                         "\"merge-engine\":\"aggregation\",\"file.format\":\"orc\","
+                         "\"merge-engine\":\"aggregation\",\"file.format\":\"csv\","
                          "\"write-only\":\"true\"");
     struct tarn_inspection found = inspect(&f, TARN_INSPECT_SAMPLE);
     expect_told(&f, &found,
                 "limit db.db/t/schema/schema-0: merge-engine = aggregation: rows are neither read");
     expect_told(&f, &found,
-                "limit db.db/t/schema/schema-0: file.format = orc: rows are neither read");
+                "limit db.db/t/schema/schema-0: file.format = csv: rows are neither read");
     expect_int(found.limit_count, 2);
     expect_int(found.damage_count, 0);
     expect_true(found.is_write_only && !found.can_compact);
