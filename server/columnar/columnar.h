@@ -107,10 +107,11 @@ struct tarn_column_write {
     const struct tarn_type *type;
 };
 struct tarn_file_write {
-    const char *format;      /* "parquet", "orc", "avro" */
-    const char *compression; /* zstd, snappy, none; Parquet: also lz4, gzip; ORC: lz4, zlib; Avro: deflate */
-    int zstd_level;          /* ORC has none */
-    int64_t row_group_size;  /* bytes, about; ORC: of a stripe; 0: a choice that keeps memory low */
+    const char *format; /* "parquet", "orc", "avro" */
+    const char *
+        compression; /* zstd, snappy, none; Parquet: also lz4, gzip; ORC: lz4, zlib; Avro: deflate */
+    int zstd_level;  /* ORC has none */
+    int64_t row_group_size; /* bytes, about; ORC: of a stripe; 0: a choice that keeps memory low */
     const struct tarn_column_write *columns;
     size_t column_count;
 };

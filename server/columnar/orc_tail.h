@@ -9,6 +9,8 @@
 
 #include "columnar/internal.h"
 
+#include <vector>
+
 namespace tarn
 {
 

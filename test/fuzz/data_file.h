@@ -5,6 +5,17 @@
 #include "columnar/columnar.h"
 #include "test/lib/test.h"
 
+/* Columns of every type that the seeds have. */
+#define DATA_FILE_COLUMNS                                                                          \
+    "id BIGINT, c_bool BOOLEAN, c_tiny TINYINT, c_small SMALLINT, c_int INT, c_float FLOAT, "      \
+    "c_double DOUBLE, c_dec9 DECIMAL(9, 2), c_dec38 DECIMAL(38, 10), c_string STRING, "            \
+    "c_bytes BYTES, c_date DATE, c_time3 TIME(3), c_ts3 TIMESTAMP(3), c_ts6 TIMESTAMP(6), "        \
+    "c_ltz3 TIMESTAMP_LTZ(3), n_array ARRAY<INT>, n_map MAP<STRING, BIGINT>, "                     \
+    "n_map2 MAP<INT, DOUBLE>, n_row ROW<x INT, y ARRAY<STRING>>, "                                 \
+    "n_rows ARRAY<ROW<a DECIMAL(20, 2), b TIMESTAMP(6)>>, "                                        \
+    "n_deep MAP<INT, ARRAY<ROW<t TIMESTAMP(3), m MAP<STRING, DECIMAL(9, 2)>>>>, "                  \
+    "n_rr ROW<p ROW<q ROW<r STRING, s BYTES>>, f FLOAT>"
+
 static inline void data_file_read(const char *key, struct tarn_slice bytes, const char *columns,
                                   int64_t row_begin, int64_t row_end)
 {
@@ -42,6 +53,14 @@ static inline void data_file_read(const char *key, struct tarn_slice bytes, cons
     tarn_store_drop(&store);
     tarn_arena_free(arena);
     tarn_op_fini(op);
+}
+
+/* Whole, a range of rows of some columns, and where no column is in the file. */
+static inline void data_file_try(const char *key, struct tarn_slice bytes)
+{
+    data_file_read(key, bytes, DATA_FILE_COLUMNS, 0, 0);
+    data_file_read(key, bytes, "id BIGINT, n_row ROW<y ARRAY<STRING>>", 3, 7);
+    data_file_read(key, bytes, "gone INT", 0, 0);
 }
 
 #endif

@@ -133,8 +133,8 @@ static inline struct tarn_status *file_write(struct tarn_test *t, struct tarn_st
         columns[i] =
             (struct tarn_column_write){r->fields[i].name, r->fields[i].id, r->fields[i].type};
     const char *extension = strrchr(key, '.');
-    struct tarn_file_write spec = {extension == NULL ? "parquet" : extension + 1, compression, 1, 0,
-                                   columns, r->field_count};
+    struct tarn_file_write spec = {
+        extension == NULL ? "parquet" : extension + 1, compression, 1, 0, columns, r->field_count};
     TARN_TRY(tarn_file_writer_open(store, t->op, key, &spec, &writer));
     for (size_t i = 0; i < r->count; i++) {
         struct tarn_status *s = tarn_file_writer_add(writer, t->op, r->batches[i]);
