@@ -158,6 +158,12 @@ TARN_MUST struct tarn_status *tarn_file_copy_open(struct tarn_store *store, stru
 size_t tarn_file_copy_groups(const struct tarn_file_copy *copy,
                              const struct tarn_row_group **groups);
 int64_t tarn_file_copy_row_count(const struct tarn_file_copy *copy);
+/* Bounds of a column of the spec in a row group, in the arena; false: none are known that hold (no value but null, a
+ * type without bounds, a real that may be NaN). */
+TARN_MUST struct tarn_status *tarn_file_copy_bounds(const struct tarn_file_copy *copy, size_t group,
+                                                    size_t column, struct tarn_arena *arena,
+                                                    bool *known, struct tarn_value *min,
+                                                    struct tarn_value *max);
 void tarn_file_copy_close(struct tarn_file_copy *copy); /* NULL is fine */
 /* Row group `group` behind all rows so far; the writer's spec is the one the file was opened with. Damage that shows
  * without decoding (pages that don't fill their chunk, counts, checksums where there are any) is

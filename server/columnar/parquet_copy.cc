@@ -1,7 +1,6 @@
 /* parquet_copy - footers taken apart and put together again; pages followed without being read. */
 #include "columnar/parquet_copy.h"
 #include "columnar/parquet_schema.h"
-#include "columnar/parquet_stats.h"
 #include "columnar/thrift.h"
 
 #include <algorithm>
@@ -462,15 +461,14 @@ bool facts_there(const tarn_file_copy &copy, const parquet::ColumnChunkMetaData 
            chunk.statistics() != nullptr; /* which throws where they are malformed */
 }
 
-bool group_fits(const tarn_file_copy &copy, size_t g, const std::vector<ColumnFacts> &facts,
-                parquet::Compression::type codec)
+bool group_fits(const tarn_file_copy &copy, size_t g, parquet::Compression::type codec)
 {
     const CopyGroup &group = copy.groups[g];
     std::unique_ptr<parquet::RowGroupMetaData> metadata = copy.metadata->RowGroup((int)g);
     size_t leaf = 0;
     if (group.elsewhere || (int)group.chunks.size() != copy.metadata->num_columns())
         return false;
-    for (const ColumnFacts &fact : facts) {
+    for (const ColumnFacts &fact : copy.facts) {
         for (int i = 0; i < fact.leaf_count; i++, leaf++) {
             std::unique_ptr<parquet::ColumnChunkMetaData> chunk = metadata->ColumnChunk((int)leaf);
             if (chunk->compression() != codec ||
@@ -481,19 +479,18 @@ bool group_fits(const tarn_file_copy &copy, size_t g, const std::vector<ColumnFa
     return true;
 }
 
-bool file_fits(const tarn_file_copy &copy, const struct tarn_file_write *spec)
+bool file_fits(tarn_file_copy &copy, const struct tarn_file_write *spec)
 {
     std::shared_ptr<GroupNode> wanted = parquet_schema(spec->columns, spec->column_count);
     int64_t size = 0;
     if (copy.metadata->is_encryption_algorithm_set() || copy.groups.empty() ||
         !same_columns(*wanted, *copy.metadata->schema()->group_node()))
         return false;
-    std::vector<ColumnFacts> facts;
     for (size_t i = 0; i < spec->column_count; i++)
-        facts.push_back(column_facts(spec->columns[i].type));
+        copy.facts.push_back(column_facts(spec->columns[i].type));
     for (size_t g = 0; g < copy.groups.size(); g++) {
         size += copy.groups[g].size;
-        if (!group_fits(copy, g, facts, parquet_codec(spec->compression)))
+        if (!group_fits(copy, g, parquet_codec(spec->compression)))
             return false;
     }
     return size / (int64_t)copy.groups.size() >= parquet_group_worth(spec->row_group_size);
@@ -582,6 +579,21 @@ size_t tarn_file_copy_groups(const struct tarn_file_copy *copy,
 int64_t tarn_file_copy_row_count(const struct tarn_file_copy *copy)
 {
     return copy->row_count;
+}
+
+struct tarn_status *tarn_file_copy_bounds(const struct tarn_file_copy *copy, size_t group,
+                                          size_t column, struct tarn_arena *arena, bool *known,
+                                          struct tarn_value *min, struct tarn_value *max)
+{
+    return tarn::guarded(TARN_DATA_FILE_MALFORMED, copy->what, [&] {
+        const tarn::ColumnFacts &facts = copy->facts[column];
+        bool real = facts.id == TARN_TYPE_FLOAT || facts.id == TARN_TYPE_DOUBLE;
+        int leaf = 0;
+        for (size_t i = 0; i < column; i++)
+            leaf += copy->facts[i].leaf_count;
+        *known = (!real || copy->bounded[column]) &&
+                 tarn::group_bounds(*copy->metadata, (int)group, leaf, facts, arena, min, max);
+    });
 }
 
 void tarn_file_copy_close(struct tarn_file_copy *copy)

@@ -11,6 +11,7 @@
 #define TARN_COLUMNAR_PARQUET_COPY_H
 
 #include "columnar/internal.h"
+#include "columnar/parquet_stats.h"
 
 #include <parquet/metadata.h>
 
@@ -51,6 +52,7 @@ struct tarn_file_copy {
     std::vector<tarn::CopyGroup> groups;
     std::vector<struct tarn_row_group> sizes; /* of groups, for the caller */
     std::vector<bool> bounded;                /* columns without NaN, as the caller knows */
+    std::vector<tarn::ColumnFacts> facts;     /* of the spec's columns: their types */
     int64_t row_count = 0;
 
     /* Passes on the bytes of a chunk, checked. */

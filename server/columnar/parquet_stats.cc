@@ -167,6 +167,23 @@ static bool chunk_bounds(const parquet::Statistics &stats, const ColumnFacts &f,
     }
 }
 
+bool group_bounds(const parquet::FileMetaData &metadata, int g, int leaf, const ColumnFacts &f,
+                  struct tarn_arena *arena, struct tarn_value *min, struct tarn_value *max)
+{
+    struct tarn_column_stats found = {};
+    struct tarn_value least = {}, most = {};
+    std::unique_ptr<parquet::ColumnChunkMetaData> chunk = metadata.RowGroup(g)->ColumnChunk(leaf);
+    std::shared_ptr<parquet::Statistics> stats =
+        chunk->is_stats_set() ? chunk->statistics() : nullptr;
+    if (f.nested || f.has_nan || stats == nullptr || !stats->HasMinMax() ||
+        !chunk_bounds(*stats, f, &least, &most))
+        return false;
+    widen(f, least, most, &found, arena);
+    *min = found.min;
+    *max = found.max;
+    return true;
+}
+
 static void leaf_stats(const parquet::FileMetaData &metadata, int leaf, const ColumnFacts &f,
                        struct tarn_column_stats *out, struct tarn_arena *arena)
 {

@@ -24,6 +24,9 @@ ColumnFacts column_facts(const struct tarn_type *type);
 struct tarn_column_stats *file_stats(const parquet::FileMetaData &metadata,
                                      const std::vector<ColumnFacts> &facts, int64_t row_count,
                                      struct tarn_arena *arena);
+/* Bounds of one row group in a leaf that isn't nested; false: there are none. */
+bool group_bounds(const parquet::FileMetaData &metadata, int group, int leaf, const ColumnFacts &f,
+                  struct tarn_arena *arena, struct tarn_value *min, struct tarn_value *max);
 /* Bytes of an array's rows, about. */
 int64_t array_bytes(const arrow::Array &array);
 

@@ -91,6 +91,38 @@ static struct tarn_status *merge_section(struct compact *c, struct tarn_op *op,
     return s;
 }
 
+/* Several runs: row groups that one file alone has are copied, what lies between them is merged. */
+static struct tarn_status *merge_pieces(struct compact *c, struct tarn_op *op,
+                                        const struct tarn_merge_section *section,
+                                        struct tarn_merge_roll *roll)
+{
+    TARN_OWN(tarn_arena_drop) struct tarn_arena *arena = tarn_arena_new();
+    TARN_OWN(tarn_merge__pieces_drop) struct tarn_merge_pieces pieces = {0};
+
+    TARN_TRY(tarn_merge__pieces_find(roll, &c->layout, op, section, arena, &pieces));
+    for (size_t i = 0; i < pieces.count; i++) {
+        const struct tarn_merge_piece *piece = &pieces.items[i];
+        if (piece->section.run_count > 0) {
+            TARN_TRY(merge_section(c, op, &piece->section, roll));
+            continue;
+        }
+        TARN_TRY(tarn_merge__roll_copy_group(roll, op, &piece->group));
+        c->result->rows_copied += piece->group.row_count;
+        c->result->bytes_copied += piece->group.size;
+    }
+    return TARN_OK;
+}
+
+static struct tarn_status *copy_or_merge(struct compact *c, struct tarn_op *op,
+                                         const struct tarn_merge_section *section,
+                                         struct tarn_merge_roll *roll)
+{
+    bool copied = false;
+
+    TARN_TRY(copy_file(c, op, section->runs[0].files[0], 0, roll, &copied));
+    return copied ? TARN_OK : merge_section(c, op, section, roll);
+}
+
 static struct tarn_status *rewrite(struct compact *c, struct tarn_op *op,
                                    const struct tarn_merge_section *sections, size_t count)
 {
@@ -102,11 +134,10 @@ static struct tarn_status *rewrite(struct compact *c, struct tarn_op *op,
             for (size_t f = 0; f < sections[i].runs[r].file_count; f++)
                 note_input(c, sections[i].runs[r].files[f]);
         }
-        bool copied = false;
-        if (sections[i].run_count == 1) /* one file: what touches nothing is a section of its own */
-            s = copy_file(c, op, sections[i].runs[0].files[0], 0, roll, &copied);
-        if (s == TARN_OK && !copied)
-            s = merge_section(c, op, &sections[i], roll);
+        if (sections[i].run_count > 1)
+            s = merge_pieces(c, op, &sections[i], roll);
+        else /* one file: what touches nothing is a section of its own */
+            s = copy_or_merge(c, op, &sections[i], roll);
     }
     if (s == TARN_OK)
         s = tarn_merge__roll_cut(roll, op);
@@ -122,7 +153,7 @@ static struct tarn_merge_section *section_of(struct compact *c,
 
     files[0] = file;
     section->runs = tarn_arena_calloc(c->arena, 1, sizeof *section->runs);
-    section->runs[0] = (struct tarn_merge_run){files, 1};
+    section->runs[0] = (struct tarn_merge_run){.files = files, .file_count = 1};
     section->run_count = 1;
     return section;
 }

@@ -7,6 +7,7 @@
  * key      normalized keys: compared as integers first, as bytes where that doesn't decide.
  * filter   a predicate over a batch.
  * section  files into sections of overlapping sorted runs.
+ * pieces   a section into what is merged and row groups that one file alone has.
  * deletions deletion vectors: read, applied to batches.
  * run      the files of one sorted run, as batches.
  * tree     many sorted runs into one, one record a key.
@@ -167,8 +168,12 @@ void tarn_merge__filter_select(struct tarn_merge_filter *filter, const struct ta
                                int64_t limit, struct tarn_merge_picks *out);
 
 /* --- section.c --- */
+struct tarn_merge_rows { /* of a file; end 0: all */
+    int64_t begin, end;
+};
 struct tarn_merge_run { /* files in key order, none overlapping another */
     const struct tarn_manifest_entry **files;
+    const struct tarn_merge_rows *rows; /* of each file; NULL: all */
     size_t file_count;
 };
 struct tarn_merge_section { /* overlaps no other section */
@@ -269,7 +274,8 @@ TARN_MUST struct tarn_status *tarn_merge__file_key(const struct tarn_merge_layou
 struct tarn_merge_run_spec { /* borrowed as long as the input lives */
     const struct tarn_merge_layout *layout;
     const struct tarn_manifest_entry *const *files; /* read one after the other */
-    const uint32_t *places;                         /* of the files; NULL: all 0 */
+    const struct tarn_merge_rows *rows; /* of each, not where it has a deletion vector; NULL: all */
+    const uint32_t *places;             /* of the files; NULL: all 0 */
     size_t file_count;
     const int
         *columns; /* of the schema, in output order; partition columns come from the entries */
@@ -308,6 +314,24 @@ struct tarn_merge_roll *tarn_merge__roll_new(const struct tarn_merge_roll_spec *
 TARN_MUST struct tarn_status *tarn_merge__roll_add(struct tarn_merge_roll *roll, struct tarn_op *op,
                                                    struct tarn_batch *batch,
                                                    int64_t first_sequence);
+/* Opens a file for copying; *copy NULL where its rows written anew would be other ones (docs/decisions/017). */
+TARN_MUST struct tarn_status *tarn_merge__copy_open(const struct tarn_merge_roll *roll,
+                                                    struct tarn_op *op,
+                                                    const struct tarn_manifest_entry *entry,
+                                                    struct tarn_file_copy **copy);
+/* The file's column that has a column of the key. */
+size_t tarn_merge__key_place(const struct tarn_merge_roll *roll, size_t key);
+size_t tarn_merge__sequence_place(const struct tarn_merge_roll *roll);
+struct tarn_merge_group {        /* a row group of a file with one key column */
+    struct tarn_file_copy *copy; /* borrowed */
+    size_t index;
+    int64_t row_count, size;
+    int64_t min_sequence, max_sequence;
+    struct tarn_value min, max; /* of the key */
+};
+TARN_MUST struct tarn_status *tarn_merge__roll_copy_group(struct tarn_merge_roll *roll,
+                                                          struct tarn_op *op,
+                                                          const struct tarn_merge_group *group);
 /* A whole file behind the rows so far, unread, if that gives what its rows written anew would (docs/decisions/017);
  * else *copied is false and nothing was done. `first_sequence` as in roll_add. */
 TARN_MUST struct tarn_status *tarn_merge__roll_copy(struct tarn_merge_roll *roll,
@@ -318,6 +342,26 @@ TARN_MUST struct tarn_status *tarn_merge__roll_copy(struct tarn_merge_roll *roll
 TARN_MUST struct tarn_status *tarn_merge__roll_cut(struct tarn_merge_roll *roll,
                                                    struct tarn_op *op);
 void tarn_merge__roll_free(struct tarn_merge_roll *roll); /* aborts the file begun */
+
+/* --- pieces.c --- */
+struct tarn_merge_piece {              /* rows of a section, above those of the pieces before */
+    struct tarn_merge_section section; /* merged; no runs: */
+    struct tarn_merge_group group;     /* … this row group is all */
+};
+struct tarn_merge_pieces {
+    struct tarn_merge_piece *items;
+    size_t count;
+    struct tarn_file_copy **copies; /* open while the pieces are in use */
+    size_t copy_count;
+};
+/* In key order, in the arena; one piece where nothing can be copied. */
+TARN_MUST struct tarn_status *tarn_merge__pieces_find(const struct tarn_merge_roll *roll,
+                                                      const struct tarn_merge_layout *layout,
+                                                      struct tarn_op *op,
+                                                      const struct tarn_merge_section *section,
+                                                      struct tarn_arena *arena,
+                                                      struct tarn_merge_pieces *out);
+void tarn_merge__pieces_drop(struct tarn_merge_pieces *pieces);
 
 /* --- spill.c: sorted runs on local disk; the file has no name and goes with the last close --- */
 struct tarn_merge_spill;

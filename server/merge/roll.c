@@ -74,6 +74,17 @@ struct tarn_merge_roll *tarn_merge__roll_new(const struct tarn_merge_roll_spec *
     return roll;
 }
 
+size_t tarn_merge__key_place(const struct tarn_merge_roll *roll, size_t key)
+{
+    /* thin mode: the value column, behind the two system columns */
+    return roll->key_count > 0 ? key : 2 + (size_t)roll->spec.layout->key_columns[key];
+}
+
+size_t tarn_merge__sequence_place(const struct tarn_merge_roll *roll)
+{
+    return (size_t)roll->key_count;
+}
+
 void tarn_merge__roll_free(struct tarn_merge_roll *roll)
 {
     if (roll == NULL)
@@ -312,31 +323,67 @@ static struct tarn_status *copy_file(struct tarn_merge_roll *roll, struct tarn_o
     return TARN_OK;
 }
 
-struct tarn_status *tarn_merge__roll_copy(struct tarn_merge_roll *roll, struct tarn_op *op,
+struct tarn_status *tarn_merge__copy_open(const struct tarn_merge_roll *roll, struct tarn_op *op,
                                           const struct tarn_manifest_entry *entry,
-                                          int64_t first_sequence, bool *copied)
+                                          struct tarn_file_copy **copy)
 {
     const struct tarn_merge_layout *layout = roll->spec.layout;
     TARN_OWN(tarn_arena_drop) struct tarn_arena *arena = tarn_arena_new();
     bool *bounded = tarn_arena_calloc(arena, (size_t)roll->column_count + 1, sizeof *bounded);
     struct tarn_file_write write = file_write(roll);
-    struct tarn_file_copy *copy = NULL;
     const char *key = NULL;
-    struct tarn_status *s = TARN_OK;
 
-    *copied = false;
+    *copy = NULL;
     if (!is_plain(roll, &entry->file) || entry->file.row_count <= 0)
         return TARN_OK;
     TARN_TRY(
         tarn_merge__file_key(layout, entry->partition, entry->bucket, &entry->file, arena, &key));
     TARN_TRY(find_bounded(roll, &entry->file, arena, bounded));
-    TARN_TRY(tarn_file_copy_open(layout->table->store, op, key, &write, bounded, &copy));
-    if (copy != NULL && tarn_file_copy_row_count(copy) == entry->file.row_count) {
-        s = copy_file(roll, op, &entry->file, copy, first_sequence);
-        *copied = s == TARN_OK;
+    TARN_TRY(tarn_file_copy_open(layout->table->store, op, key, &write, bounded, copy));
+    if (*copy != NULL && tarn_file_copy_row_count(*copy) != entry->file.row_count) {
+        tarn_file_copy_close(*copy);
+        *copy = NULL;
     }
+    return TARN_OK;
+}
+
+struct tarn_status *tarn_merge__roll_copy(struct tarn_merge_roll *roll, struct tarn_op *op,
+                                          const struct tarn_manifest_entry *entry,
+                                          int64_t first_sequence, bool *copied)
+{
+    struct tarn_file_copy *copy = NULL;
+
+    *copied = false;
+    TARN_TRY(tarn_merge__copy_open(roll, op, entry, &copy));
+    if (copy == NULL)
+        return TARN_OK;
+    struct tarn_status *s = copy_file(roll, op, &entry->file, copy, first_sequence);
     tarn_file_copy_close(copy);
+    *copied = s == TARN_OK;
     return s;
+}
+
+struct tarn_status *tarn_merge__roll_copy_group(struct tarn_merge_roll *roll, struct tarn_op *op,
+                                                const struct tarn_merge_group *group)
+{
+    const struct tarn_merge_layout *layout = roll->spec.layout;
+
+    TARN_TRY(tarn_op_check(op));
+    if (roll->writer == NULL)
+        TARN_TRY(begin_file(roll, op));
+    TARN_TRY(tarn_file_writer_copy(roll->writer, op, group->copy, group->index));
+    roll->min_sequence = TARN_MIN(roll->min_sequence, group->min_sequence);
+    roll->max_sequence = TARN_MAX(roll->max_sequence, group->max_sequence);
+    if (roll->row_count == 0) {
+        tarn_buf_clear(&roll->min_key);
+        tarn_row_serialize(layout->key_types, &group->min, 1, &roll->min_key);
+    }
+    tarn_buf_clear(&roll->max_key);
+    tarn_row_serialize(layout->key_types, &group->max, 1, &roll->max_key);
+    roll->row_count += group->row_count;
+    if (tarn_file_writer_size(roll->writer) >= layout->table->options->target_file_size)
+        return tarn_merge__roll_cut(roll, op);
+    return TARN_OK;
 }
 
 /* --- a file ends --- */
@@ -364,8 +411,7 @@ static void fill_key_stats(const struct tarn_merge_roll *roll,
     int32_t *lengths = tarn_arena_calloc(arena, n, sizeof *lengths);
 
     for (size_t i = 0; i < n; i++) {
-        /* thin mode: the value column, behind the two system columns */
-        picked[i] = columns[roll->key_count > 0 ? (int)i : 2 + layout->key_columns[i]];
+        picked[i] = columns[tarn_merge__key_place(roll, i)];
         modes[i] = TARN_STATS_TRUNCATE;
         lengths[i] = SYSTEM_STATS_LENGTH;
     }

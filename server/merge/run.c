@@ -176,6 +176,10 @@ static struct tarn_status *open_file(struct run *run, struct tarn_op *op,
                                   .column_count = (size_t)run->read_count,
                                   .batch_row_count = spec->batch_rows > 0 ? spec->batch_rows
                                                                           : TARN_MERGE_BATCH_ROWS};
+    if (spec->rows != NULL) {
+        read.row_begin = spec->rows[run->next_file - 1].begin;
+        read.row_end = spec->rows[run->next_file - 1].end;
+    }
     return tarn_file_reader_open(spec->layout->table->store, op, key, &read, &run->reader);
 }
 
@@ -376,6 +380,7 @@ struct tarn_merge_input **tarn_merge__section_inputs(const struct tarn_merge_lay
         }
         *spec = (struct tarn_merge_run_spec){.layout = layout,
                                              .files = run->files,
+                                             .rows = run->rows,
                                              .places = places,
                                              .file_count = run->file_count,
                                              .columns = columns,

@@ -70,8 +70,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     must(tarn_store_open("memory:", &target.store));
     must(tarn_columns_parse(tarn_slice_str(columns_text), target.op.arena, &fields, &count));
     for (size_t i = 0; i < count; i++)
-        target.columns[i] =
-            (struct tarn_column_write){fields[i].name, fields[i].id, fields[i].type};
+        target.columns[i] = (struct tarn_column_write){fields[i].name, (int32_t)i, fields[i].type};
     target.spec = (struct tarn_file_write){"parquet", "zstd", 1, 1, target.columns, count};
     must(tarn_store_put(target.store, &target.op, "t/a.parquet", tarn_slice_of(data, size)));
     struct tarn_file_copy *copy = open_copy(&target, "t/a.parquet");

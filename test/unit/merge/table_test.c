@@ -696,6 +696,63 @@ TARN_TEST(table, deletes_and_older_schemas_are_not_copied)
     tarn_store_drop(&f.store);
 }
 
+/* Files of some keys each: key, value, kind; `width` 0: the keys themselves, ten a file; else within so many. */
+static void write_keys(struct fixture *f, bool text, int64_t first, int64_t width, int64_t value)
+{
+    struct tarn_test *t = f->t;
+    struct tarn_value rows[3 * 10];
+    int64_t count = 10;
+
+    for (int64_t i = 0; i < count; i++) {
+        int64_t k =
+            width == 0 ? first + i : first + (int64_t)tarn_test_random_below(t, (uint64_t)width);
+        rows[3 * i] = text ? T(tarn_arena_printf(t->arena, "key-%04d", (int)k)) : I(k);
+        rows[3 * i + 1] = I(value + i);
+        rows[3 * i + 2] = I(width != 0 && tarn_test_random_one_in(t, 4) ? 3 : 0);
+    }
+    write_rows(f, rows, count, count);
+}
+
+/* A file of twelve row groups below files that overlap some of them: the others are copied, and the result is that of
+ * merging all. */
+static int64_t check_pieces(struct tarn_test *t, bool text)
+{
+    const struct tarn_pair options[] = {PAIR("bucket", "1"), PAIR("data-file.thin-mode", "true")};
+    const int all[] = {0, 1};
+    struct fixture f;
+    struct tarn_compact_result result, written;
+    make_table(t, &f, text ? "k STRING, v INT" : "k INT, v INT", "k", NULL, options,
+               1 + tarn_test_random_below(t, 2));
+    for (int64_t i = 0; i < 12; i++)
+        write_keys(&f, text, i * 10, 0, i);
+    compact_aside(&f, 1, &result);
+    expect_int(result.rows_copied, 120);
+    apply(&f, result.entries, result.entry_count);
+    size_t files = 1 + tarn_test_random_below(t, 3);
+    for (size_t i = 0; i < files; i++)
+        write_keys(&f, text, (int64_t)tarn_test_random_below(t, 110),
+                   1 + (int64_t)tarn_test_random_below(t, 20), 1000 + (int64_t)i);
+    const struct tarn_data_file *x = compact_aside(&f, 1, &result);
+    const struct tarn_data_file *y = compact_aside(&f, 0, &written);
+    const char *want = scan(&f, all, 2, NULL);
+    expect_int(written.rows_copied, 0);
+    expect_int(result.rows_in, written.rows_in);
+    expect_same_file(x, y);
+    apply(&f, result.entries, result.entry_count);
+    expect_str(scan(&f, all, 2, NULL), want);
+    tarn_store_drop(&f.store);
+    return result.rows_copied;
+}
+
+TARN_TEST(table, row_groups_that_nothing_overlaps_are_copied_out_of_a_merge)
+{
+    int64_t copied = 0;
+
+    for (int round = 0; round < tarn_test_rounds(20); round++)
+        copied += check_pieces(t, round % 2 == 0);
+    expect_true(copied > 0);
+}
+
 /* Each call to the store fails once, in turn: the writer and the compaction say so and leave no file. */
 TARN_TEST(table, a_failing_store_leaves_nothing_half_done)
 {
