@@ -104,6 +104,7 @@ static struct tarn_status *open_writer(struct ingest *ingest, struct tarn_op *op
         /* The n-th at a time takes an n-th: together they stay near one buffer, however many there are. */
         .buffer_size = TARN_MAX(BUFFER_MIN, options->write_buffer_size / running),
         .scratch_dir = options->scratch_dir,
+        .no_changelog = ingest->parts.part.task->no_changelog != 0,
     };
     return tarn_table_writer_open(op, &ingest->table, &spec, &ingest->writer);
 }
@@ -257,20 +258,28 @@ static struct tarn_status *load_file(struct ingest *ingest, struct tarn_op *op, 
 
 /* --- the whole --- */
 
+struct files {
+    struct tarn_manifest_entry *entries, *changelog;
+    size_t count, changelog_count;
+};
+
 static struct tarn_status *answer(struct ingest *ingest, struct tarn_op *op, struct tarn_call *call,
-                                  const struct tarn_manifest_entry *entries, size_t count)
+                                  const struct files *files)
 {
     Tarn__V1__IngestResponse response = TARN__V1__INGEST_RESPONSE__INIT;
 
     response.rows = ingest->row_count;
-    response.files_written = (int64_t)count;
-    for (size_t i = 0; i < count; i++)
-        response.bytes_written += entries[i].file.size;
+    response.files_written = (int64_t)files->count;
+    for (size_t i = 0; i < files->count; i++)
+        response.bytes_written += files->entries[i].file.size;
     response.bad_row_count = ingest->bad_count;
     response.bad_rows = ingest->bad_rows;
     response.n_bad_rows = ingest->bad_kept;
-    response.entries = tarn_flight_entries_pack(entries, count, op->arena);
-    response.n_entries = count;
+    response.entries = tarn_flight_entries_pack(files->entries, files->count, op->arena);
+    response.n_entries = files->count;
+    response.changelog =
+        tarn_flight_entries_pack(files->changelog, files->changelog_count, op->arena);
+    response.n_changelog = files->changelog_count;
     TARN_TRY(tarn_op_check(op)); /* nobody would commit them */
     return tarn_call_write(call, tarn_flight_pack(&response.base));
 }
@@ -278,8 +287,7 @@ static struct tarn_status *answer(struct ingest *ingest, struct tarn_op *op, str
 static struct tarn_status *load(struct ingest *ingest, struct tarn_op *op, struct tarn_call *call,
                                 int running)
 {
-    struct tarn_manifest_entry *entries;
-    size_t count;
+    struct files files;
 
     TARN_TRY(begin(ingest, op, call, running));
     for (;;) {
@@ -292,12 +300,15 @@ static struct tarn_status *load(struct ingest *ingest, struct tarn_op *op, struc
             break;
         TARN_TRY(load_file(ingest, op, name, format));
     }
-    TARN_TRY(tarn_table_writer_finish(ingest->writer, op, op->arena, &entries, &count));
-    struct tarn_status *s = answer(ingest, op, call, entries, count);
+    TARN_TRY(tarn_table_writer_finish(ingest->writer, op, op->arena, &files.entries, &files.count));
+    tarn_table_writer_changelog(ingest->writer, op->arena, &files.changelog,
+                                &files.changelog_count);
+    struct tarn_status *s = answer(ingest, op, call, &files);
     if (s != TARN_OK) {
         struct tarn_op cleaning; /* this operation may be cancelled */
         tarn_op_init(&cleaning);
-        tarn_merge_remove_files(&cleaning, &ingest->table, entries, count);
+        tarn_merge_remove_files(&cleaning, &ingest->table, files.entries, files.count);
+        tarn_merge_remove_files(&cleaning, &ingest->table, files.changelog, files.changelog_count);
         tarn_op_fini(&cleaning);
     }
     return s;

@@ -66,6 +66,18 @@ struct tarn_slice tarn_options_file_compression(const struct tarn_options *o, in
     return of_level(o->file_compression_per_level, level, o->file_compression);
 }
 
+const char *tarn_options_changelog_format(const struct tarn_options *o, int level)
+{
+    return o->changelog_file_format.data == NULL ? tarn_options_file_format(o, level)
+                                                 : find_format(o->changelog_file_format);
+}
+
+struct tarn_slice tarn_options_changelog_compression(const struct tarn_options *o, int level)
+{
+    return o->changelog_file_compression.data == NULL ? tarn_options_file_compression(o, level)
+                                                      : o->changelog_file_compression;
+}
+
 int64_t tarn_options_block_size(const struct tarn_options *o, int level)
 {
     const char *format = tarn_options_file_format(o, level);
@@ -139,6 +151,8 @@ void tarn_format__judge_formats(const struct tarn_schema *schema, struct tarn_ar
     int64_t level = 0;
 
     judge_format(schema, arena, "file.format", tarn_format__trim(o->file_format), o);
+    if (o->changelog_file_format.data != NULL)
+        judge_format(schema, arena, "changelog-file.format", o->changelog_file_format, o);
     while (next_pair(&map, &level, &word))
         judge_format(schema, arena, "file.format.per.level", word, o);
     if (level < 0)

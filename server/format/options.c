@@ -268,6 +268,44 @@ static struct tarn_status *parse_merging(const struct tarn_schema *schema, struc
                : invalid("rowkind.field", kind, "the name of a column of type STRING");
 }
 
+/* Which columns count where rows are compared: all but those that are named. Names of no column say nothing. */
+static const bool *counted_columns(const struct tarn_schema *schema, struct tarn_slice ignored,
+                                   struct tarn_arena *arena)
+{
+    bool *counts = tarn_arena_calloc(arena, schema->field_count + 1, sizeof *counts);
+    memset(counts, true, schema->field_count);
+    size_t start = 0;
+    for (size_t i = 0; ignored.data != NULL && i <= ignored.size; i++) {
+        if (i < ignored.size && ignored.data[i] != ',')
+            continue;
+        int column = tarn_schema_find(
+            schema, tarn_format__trim(tarn_slice_of(ignored.data + start, i - start)));
+        if (column >= 0)
+            counts[column] = false;
+        start = i + 1;
+    }
+    return counts;
+}
+
+static struct tarn_status *parse_changelog(const struct tarn_schema *schema,
+                                           struct tarn_arena *arena, struct tarn_options *o)
+{
+    static const char *const producers[] = {"none", "input", "full-compaction", "lookup"};
+    struct tarn_slice producer = tarn_format__trim(value_of(schema, "changelog-producer"));
+    size_t i = 0;
+    while (i < TARN_COUNT_OF(producers) && !tarn_format__is_word(producer, producers[i]))
+        i++;
+    if (i == TARN_COUNT_OF(producers)) /* one of a later version */
+        tarn_format__refuse(
+            o, false,
+            tarn_arena_printf(arena, "changelog-producer = %.*s", TARN_SLICE_ARG(producer)));
+    else
+        o->changelog_producer = (enum tarn_changelog_producer)i;
+    o->row_deduplicate_of = counted_columns(
+        schema, value_of(schema, "changelog-producer.row-deduplicate-ignore-fields"), arena);
+    return take_bool(schema, "changelog-producer.row-deduplicate", &o->row_deduplicate);
+}
+
 /* A value that becomes part of a file's name must be able to. */
 static struct tarn_status *take_name(const struct tarn_schema *schema, const char *key,
                                      struct tarn_slice *out)
@@ -326,6 +364,21 @@ static struct tarn_status *parse_files(const struct tarn_schema *schema, struct 
         return invalid("metadata.stats-mode", mode, "none, counts, truncate(n) or full");
     return take_int(schema, "metadata.stats-keep-first-n-columns", -1, INT32_MAX, -1,
                     &o->stats_keep_first);
+}
+
+/* Changelog files are as data files are, unless options say otherwise; after parse_files. */
+static struct tarn_status *parse_changelog_files(const struct tarn_schema *schema,
+                                                 struct tarn_options *o)
+{
+    struct tarn_slice mode = value_of(schema, "changelog-file.stats-mode");
+    o->changelog_file_format = tarn_format__trim(value_of(schema, "changelog-file.format"));
+    o->changelog_file_compression = value_of(schema, "changelog-file.compression");
+    o->changelog_stats_mode = o->stats_mode;
+    o->changelog_stats_length = o->stats_length;
+    if (mode.data != NULL &&
+        !parse_stats_mode(mode, &o->changelog_stats_mode, &o->changelog_stats_length))
+        return invalid("changelog-file.stats-mode", mode, "none, counts, truncate(n) or full");
+    return take_name(schema, "changelog-file.prefix", &o->changelog_file_prefix);
 }
 
 static struct tarn_status *parse_commit(const struct tarn_schema *schema, struct tarn_options *o)
@@ -439,7 +492,9 @@ struct tarn_status *tarn_options_parse(const struct tarn_schema *schema, struct 
     struct tarn_options o = {0};
     TARN_TRY(parse_buckets(schema, arena, &o));
     TARN_TRY(parse_merging(schema, arena, &o));
+    TARN_TRY(parse_changelog(schema, arena, &o));
     TARN_TRY(parse_files(schema, &o));
+    TARN_TRY(parse_changelog_files(schema, &o));
     TARN_TRY(parse_commit(schema, &o));
     TARN_TRY(parse_stamps(schema, &o));
     TARN_TRY(parse_compaction(schema, &o));

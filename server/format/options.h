@@ -20,6 +20,12 @@ enum tarn_merge_engine {
     TARN_MERGE_AGGREGATION,
     TARN_MERGE_FIRST_ROW
 };
+enum tarn_changelog_producer {
+    TARN_CHANGELOG_NONE,
+    TARN_CHANGELOG_INPUT,
+    TARN_CHANGELOG_FULL_COMPACTION,
+    TARN_CHANGELOG_LOOKUP
+};
 enum tarn_group_commit {
     TARN_GROUP_BATCH,
     TARN_GROUP_ALL,
@@ -45,6 +51,9 @@ struct tarn_options {
     size_t sequence_column_count;
     bool sequence_descending;
     int rowkind_column; /* -1: none */
+    enum tarn_changelog_producer changelog_producer;
+    bool row_deduplicate;           /* an update that changes no value isn't told … */
+    const bool *row_deduplicate_of; /* … by column: does it count? */
     /* as the options have them: ask tarn_options_file_format and _compression */
     struct tarn_slice file_format, file_format_per_level, file_compression,
         file_compression_per_level, avro_codec;
@@ -56,12 +65,16 @@ struct tarn_options {
     int64_t row_group_size;  /* file.block-size; 0: the writer's own choice */
     int64_t orc_stripe_size; /* where file.block-size is not set; 0: the writer's own choice */
     struct tarn_slice data_file_prefix;
+    /* format and compression absent: as data files */
+    struct tarn_slice changelog_file_prefix, changelog_file_format, changelog_file_compression;
     struct tarn_slice partition_default_name;
     bool partition_legacy_name;
     struct tarn_slice data_dir;      /* data-file.path-directory; absent: none */
     enum tarn_stats_mode stats_mode; /* per column overrides: tarn_options_stats_mode */
     int32_t stats_length;            /* of TRUNCATE */
-    int stats_keep_first;            /* columns from here on have none; -1: all have */
+    enum tarn_stats_mode changelog_stats_mode;
+    int32_t changelog_stats_length;
+    int stats_keep_first; /* columns from here on have none; -1: all have */
     int64_t manifest_target_size, manifest_full_threshold;
     int manifest_merge_min_count;
     struct tarn_slice manifest_compression;
@@ -111,6 +124,9 @@ void tarn_options_stats_mode(const struct tarn_options *options, const struct ta
  * is compressed with; bytes of a row group or stripe, 0: the writer's own choice. */
 const char *tarn_options_file_format(const struct tarn_options *options, int level);
 struct tarn_slice tarn_options_file_compression(const struct tarn_options *options, int level);
+/* Likewise of a changelog's. */
+const char *tarn_options_changelog_format(const struct tarn_options *options, int level);
+struct tarn_slice tarn_options_changelog_compression(const struct tarn_options *options, int level);
 int64_t tarn_options_block_size(const struct tarn_options *options, int level);
 /* UNSUPPORTED_FEATURE naming the option, or OK. */
 TARN_MUST struct tarn_status *tarn_options_check_write(const struct tarn_options *options);

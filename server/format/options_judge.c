@@ -181,6 +181,15 @@ bool tarn_format__crosses_partitions(const struct tarn_schema *schema)
     return false;
 }
 
+/* Which producers' changelogs are written here. */
+static void judge_changelog(struct tarn_options *o)
+{
+    if (o->changelog_producer == TARN_CHANGELOG_FULL_COMPACTION)
+        tarn_format__refuse(o, false, "changelog-producer = full-compaction");
+    if (o->changelog_producer == TARN_CHANGELOG_LOOKUP)
+        tarn_format__refuse(o, false, "changelog-producer = lookup");
+}
+
 void tarn_format__judge(const struct tarn_schema *schema, struct tarn_arena *arena,
                         struct tarn_options *o)
 {
@@ -192,6 +201,7 @@ void tarn_format__judge(const struct tarn_schema *schema, struct tarn_arena *are
     for (size_t i = 0; i < schema->option_count; i++)
         judge_option(&schema->options[i], arena, o);
     tarn_format__judge_formats(schema, arena, o);
+    judge_changelog(o);
     judge_columns(schema, arena, o);
     if (o->bucket == -2)
         tarn_format__refuse(o, false, "bucket = -2 (postpone)");

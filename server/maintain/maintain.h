@@ -96,8 +96,8 @@ struct tarn_report {
     struct tarn_lease_ref lease;
     enum tarn_reason failure;
     struct tarn_slice failure_message; /* TARN_NO_REASON: done */
-    const struct tarn_manifest_entry *entries;
-    size_t entry_count;
+    const struct tarn_manifest_entry *entries, *changelog;
+    size_t entry_count, changelog_count;
     int64_t rows_in, rows_out, bytes_in, bytes_out, cpu_ns;
 };
 /* Commits the result. Errors: LEASE_LOST, COMMIT_CONFLICT (outputs are the worker's to remove), OUTCOME_UNKNOWN. */

@@ -426,6 +426,8 @@ static struct tarn_status *commit_result(struct tarn_op *op, struct tarn_table *
         .base_snapshot_id = TARN_SNAPSHOT_NONE,
         .compact.entries = report->entries,
         .compact.count = report->entry_count,
+        .compact.changelog = report->changelog,
+        .compact.changelog_count = report->changelog_count,
         .check_files = true,
     };
     struct tarn_commit_result result;

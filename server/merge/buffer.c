@@ -1,5 +1,5 @@
 /*
- * buffer - rows of one bucket as they came, sorted by key, the last of each key kept.
+ * buffer - rows of one bucket as they came, sorted by key, the last of each key kept (or all: for a changelog).
  *
  * Pairs of key prefix and arrival are sorted by radix, which is stable, digits that are the same in
  * all keys being skipped; where prefixes are equal and don't decide, those pairs by the next eight bytes, and so
@@ -171,6 +171,30 @@ static void keep_last(struct buffer *buffer)
     buffer->item_count = kept;
 }
 
+static int by_order(const void *a, const void *b, void *spec)
+{
+    const struct item *x = a, *y = b;
+    int c = compare_orders(spec, x->arrival, y->arrival);
+    return c != 0 ? c : (x->arrival > y->arrival) - (x->arrival < y->arrival);
+}
+
+/* Items stay as they are but for those of one key: they go by their sequence fields. */
+static void order_all(struct buffer *buffer)
+{
+    const struct tarn_merge_buffer_spec *spec = buffer->spec;
+    struct item *items = buffer->items;
+
+    buffer->item_count = spec->row_count;
+    for (size_t begin = 0, end; spec->orders != NULL && begin < spec->row_count; begin = end) {
+        for (end = begin + 1; end < spec->row_count && items[end].prefix == items[begin].prefix &&
+                              compare_keys(spec, items[begin].arrival, items[end].arrival) == 0;
+             end++)
+            continue;
+        if (end - begin > 1)
+            qsort_r(items + begin, end - begin, sizeof *items, by_order, (void *)(uintptr_t)spec);
+    }
+}
+
 /* --- the input --- */
 
 static struct tarn_status *buffer_next(struct tarn_merge_input *self, struct tarn_op *op,
@@ -246,6 +270,9 @@ struct tarn_merge_input *tarn_merge__buffer_sort(const struct tarn_merge_buffer_
         buffer->items[i] = (struct item){
             spec->keys[chunk_of(spec->rows[i])].prefix[(uint32_t)spec->rows[i]], (uint32_t)i};
     sort_items(buffer);
-    keep_last(buffer);
+    if (spec->keep_all)
+        order_all(buffer);
+    else
+        keep_last(buffer);
     return &buffer->input;
 }

@@ -1,7 +1,7 @@
 /*
  * changes - rows with their kinds: what files of deltas and changelogs hold, and the difference between two states.
  *
- *   files of changes   as they lie, file after file in order of their sequence numbers, without a merge: every record
+ *   files of changes   as they lie, file after file in the order they are given in, without a merge: every record
  *                      was an event. Append files hold inserts alone.
  *   a difference       both states of the bucket are merged, in order of key, and compared: only the end has a row
  *                      +I, only the beginning -D, both with other values -U and +U.
@@ -121,21 +121,12 @@ static struct tarn_status *shape(struct changes *c, struct tarn_batch *batch,
     return TARN_OK;
 }
 
-static int by_sequence(const void *a, const void *b)
-{
-    const struct tarn_manifest_entry *x = *(const struct tarn_manifest_entry *const *)a;
-    const struct tarn_manifest_entry *y = *(const struct tarn_manifest_entry *const *)b;
-    int64_t p = x->file.min_sequence, q = y->file.min_sequence;
-    return p != q ? (p > q) - (p < q) : (x > y) - (x < y);
-}
-
 static void open_files(struct changes *c, const struct tarn_merge_split *split)
 {
     const struct tarn_manifest_entry **files =
         tarn_arena_calloc(c->split_arena, split->file_count + 1, sizeof *files);
     for (size_t i = 0; i < split->file_count; i++)
         files[i] = &split->files[i];
-    qsort(files, split->file_count, sizeof *files, by_sequence);
     c->run = (struct tarn_merge_run_spec){.layout = &c->layout,
                                           .files = files,
                                           .file_count = split->file_count,

@@ -305,6 +305,7 @@ struct tarn_merge_roll_spec {
     struct tarn_slice partition;
     int32_t bucket, total_buckets, level;
     enum tarn_file_source source;
+    bool is_changelog;                  /* named, compressed and described as those are */
     struct tarn_arena *arena;           /* of what the entries point to */
     struct tarn_merge_entries *entries; /* finished files are added (kind ADD) */
 };
@@ -399,6 +400,7 @@ struct tarn_merge_buffer_spec { /* borrowed as long as the input lives */
     int64_t first_sequence;               /* of rows[0] */
     int64_t batch_rows;
     uint32_t place;
+    bool keep_all; /* every row, those of a key by sequence fields and arrival: not only the last */
 };
 /* Batches of all columns, _SEQUENCE_NUMBER and _VALUE_KIND. */
 struct tarn_merge_input *tarn_merge__buffer_sort(const struct tarn_merge_buffer_spec *spec);

@@ -56,7 +56,7 @@ TARN_MUST struct tarn_status *tarn_scan_open(struct tarn_op *op,
                                              struct tarn_source **out);
 
 /* What changed, as rows with their kind: a STRING column +I, -U, +U, -D in front of the spec's columns. Files of changes
- * (deltas and changelogs) as they lie, in order of their sequence numbers; splits that `differ`: the difference between
+ * (deltas and changelogs) as they lie, in the order they are given in; splits that `differ`: the difference between
  * two states of a bucket, whose files are all there, by key; without a primary key all rows of one, then the other. */
 TARN_MUST struct tarn_status *tarn_changes_open(
     struct tarn_op *op, const struct tarn_merge_table *table, const struct tarn_merge_split *splits,
@@ -72,6 +72,8 @@ struct tarn_write_spec {
     void *sequence_arg;
     int64_t buffer_size;     /* bytes of rows kept in memory, over all buckets */
     const char *scratch_dir; /* spills; removed again */
+    bool
+        no_changelog; /* of an overwrite: its snapshot has none, whatever changelog-producer says */
 };
 struct tarn_table_writer;
 TARN_MUST struct tarn_status *tarn_table_writer_open(struct tarn_op *op,
@@ -87,6 +89,10 @@ TARN_MUST struct tarn_status *tarn_table_writer_finish(struct tarn_table_writer 
                                                        struct tarn_op *op, struct tarn_arena *arena,
                                                        struct tarn_manifest_entry **entries,
                                                        size_t *count);
+/* Once it has finished: the files of its changelog (changelog-producer = input; kind ADD), in the arena, in the order in which they
+ * are to be read. */
+void tarn_table_writer_changelog(struct tarn_table_writer *writer, struct tarn_arena *arena,
+                                 struct tarn_manifest_entry **entries, size_t *count);
 /* Frees; removes the files of a writer that was not finished. */
 void tarn_table_writer_free(struct tarn_table_writer *writer);
 /* Removes files that were finished but can't be committed any more. */

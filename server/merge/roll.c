@@ -101,11 +101,14 @@ static struct tarn_file_write file_write(const struct tarn_merge_roll *roll)
 {
     const struct tarn_options *options = roll->spec.layout->table->options;
     struct tarn_arena *arena = roll->spec.arena;
+    bool log = roll->spec.is_changelog;
 
     return (struct tarn_file_write){
-        .format = tarn_options_file_format(options, roll->spec.level),
-        .compression =
-            tarn_arena_str(arena, tarn_options_file_compression(options, roll->spec.level)),
+        .format = log ? tarn_options_changelog_format(options, roll->spec.level)
+                      : tarn_options_file_format(options, roll->spec.level),
+        .compression = tarn_arena_str(
+            arena, log ? tarn_options_changelog_compression(options, roll->spec.level)
+                       : tarn_options_file_compression(options, roll->spec.level)),
         .zstd_level = options->zstd_level,
         .row_group_size = tarn_options_block_size(options, roll->spec.level),
         .columns = roll->columns,
@@ -122,9 +125,11 @@ static struct tarn_status *begin_file(struct tarn_merge_roll *roll, struct tarn_
     struct tarn_file_write write = file_write(roll);
     const char *key = NULL;
 
+    struct tarn_slice prefix =
+        roll->spec.is_changelog ? options->changelog_file_prefix : options->data_file_prefix;
+
     tarn_assert(write.format != NULL); /* options that say another one are refused before */
-    roll->name = tarn_slice_str(tarn_arena_printf(arena, "%.*s%s-%d.%s",
-                                                  TARN_SLICE_ARG(options->data_file_prefix),
+    roll->name = tarn_slice_str(tarn_arena_printf(arena, "%.*s%s-%d.%s", TARN_SLICE_ARG(prefix),
                                                   roll->uuid, roll->file_number++, write.format));
     file.name = roll->name;
     TARN_TRY(
@@ -432,7 +437,9 @@ static void fill_value_stats(const struct tarn_merge_roll *roll,
                              const struct tarn_column_stats *columns, struct tarn_data_file *file)
 {
     const struct tarn_merge_layout *layout = roll->spec.layout;
-    const struct tarn_options *options = layout->table->options;
+    struct tarn_options of_changelog = *layout->table->options;
+    const struct tarn_options *options =
+        roll->spec.is_changelog ? &of_changelog : layout->table->options;
     const struct tarn_schema *schema = layout->table->schema;
     struct tarn_arena *arena = roll->spec.arena;
     size_t n = schema->field_count, kept = 0;
@@ -443,6 +450,8 @@ static void fill_value_stats(const struct tarn_merge_roll *roll,
     struct tarn_slice *names = tarn_arena_calloc(arena, n, sizeof *names);
     int first = roll->column_count - (int)n;
 
+    of_changelog.stats_mode = of_changelog.changelog_stats_mode;
+    of_changelog.stats_length = of_changelog.changelog_stats_length;
     for (size_t i = 0; i < n; i++) {
         enum tarn_stats_mode mode;
         int32_t length;

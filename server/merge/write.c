@@ -5,6 +5,9 @@
  *         -> keyed:  buffer full -> each bucket sorted into a spilled run; finish merges spills and memory
  *         -> append: buffer full -> each bucket's rows to its file, in order of arrival
  *
+ * changelog-producer = input: whenever a bucket is sorted, all its rows, with those that the merge leaves out, go to a changelog
+ * file of their own; of rows that are written as they come, to one beside theirs.
+ *
  * Keyed rows of one bucket that come in key order are written as they come, a little buffered: nothing is spilled,
  * and memory stays small. Where the order breaks, that file ends and the rest goes the usual way.
  *
@@ -47,7 +50,9 @@ struct tarn_table_writer {
     struct tarn_merge_spill *spill;
     struct tarn_merge_order in_order;
     struct tarn_merge_roll *stream; /* the file that rows in order go to; NULL: none yet */
-    struct tarn_merge_entries entries;
+    bool logs;                      /* writes a changelog */
+    struct tarn_merge_roll *log;    /* the changelog beside `stream` */
+    struct tarn_merge_entries entries, changelog;
     bool finished, failed;
 };
 
@@ -88,6 +93,8 @@ struct tarn_status *tarn_table_writer_open(struct tarn_op *op, const struct tarn
     }
     if (writer->layout.keyed)
         tarn_merge__layout_keys(&writer->layout, NULL, writer->arena, &writer->key, &writer->order);
+    writer->logs = writer->layout.keyed && !spec->no_changelog &&
+                   table->options->changelog_producer == TARN_CHANGELOG_INPUT;
     writer->assign = tarn_merge__assign_new(&writer->layout);
     *out = writer;
     return TARN_OK;
@@ -292,14 +299,16 @@ static struct tarn_status *ask_sequence(struct tarn_table_writer *writer, struct
     return writer->spec.sequence(writer->spec.sequence_arg, op, partition, number, count, first);
 }
 
-static struct tarn_merge_roll *new_roll(struct tarn_table_writer *writer, uint32_t target)
+static struct tarn_merge_roll *new_roll(struct tarn_table_writer *writer, uint32_t target,
+                                        bool is_changelog)
 {
     struct tarn_merge_roll_spec spec = {
         .layout = &writer->layout,
         .total_buckets = writer->layout.table->options->bucket,
         .source = TARN_SOURCE_APPEND,
+        .is_changelog = is_changelog,
         .arena = writer->arena,
-        .entries = &writer->entries,
+        .entries = is_changelog ? &writer->changelog : &writer->entries,
     };
 
     tarn_merge__assign_get(writer->assign, target, &spec.partition, &spec.bucket);
@@ -339,6 +348,46 @@ static struct tarn_status *build_keys(const struct tarn_table_writer *writer,
     return TARN_OK;
 }
 
+static struct tarn_status *drain_input(struct tarn_merge_input *input, struct tarn_op *op,
+                                       struct tarn_merge_roll *roll)
+{
+    for (;;) {
+        TARN_OWN(tarn_batch_drop) struct tarn_batch *batch = NULL;
+        uint32_t place;
+        TARN_TRY(input->next(input, op, &batch, &place));
+        if (batch == NULL)
+            return TARN_OK;
+        TARN_TRY(tarn_merge__roll_add(roll, op, batch, 0));
+    }
+}
+
+static struct tarn_status *end_log(struct tarn_table_writer *writer, struct tarn_op *op)
+{
+    if (writer->log == NULL)
+        return TARN_OK;
+    TARN_TRY(tarn_merge__roll_cut(writer->log, op));
+    tarn_merge__roll_free(tarn_move(writer->log));
+    return TARN_OK;
+}
+
+/* All rows of a bucket that was sorted go to the changelog, to a file that stays open where rows come in order. */
+static struct tarn_status *log_bucket(struct tarn_table_writer *writer, struct tarn_op *op,
+                                      const struct tarn_merge_buffer_spec *sorted, uint32_t target)
+{
+    struct tarn_merge_buffer_spec spec = *sorted;
+    bool in_order = !writer->in_order.broken;
+
+    if (!writer->logs)
+        return TARN_OK;
+    spec.keep_all = true;
+    TARN_OWN(tarn_merge__input_drop) struct tarn_merge_input *input =
+        tarn_merge__buffer_sort(&spec);
+    if (writer->log == NULL)
+        writer->log = new_roll(writer, target, true);
+    TARN_TRY(drain_input(input, op, writer->log));
+    return in_order ? TARN_OK : end_log(writer, op);
+}
+
 /* The bucket's rows in memory, sorted. `spec` outlives the input. */
 static struct tarn_status *sort_bucket(struct tarn_table_writer *writer, struct tarn_op *op,
                                        const struct chunk_keys *all, uint32_t target,
@@ -360,6 +409,7 @@ static struct tarn_status *sort_bucket(struct tarn_table_writer *writer, struct 
         .batch_rows = batch_rows(writer),
         .place = SPILL_RUNS_MAX + 1,
     };
+    TARN_TRY(log_bucket(writer, op, spec, target));
     *out = tarn_merge__buffer_sort(spec);
     return TARN_OK;
 }
@@ -377,19 +427,6 @@ static struct tarn_status *spill_bucket(struct tarn_table_writer *writer, struct
     TARN_GROW(bucket->spills, bucket->spill_count, bucket->spill_capacity);
     bucket->spills[bucket->spill_count++] = segment;
     return TARN_OK;
-}
-
-static struct tarn_status *drain_input(struct tarn_merge_input *input, struct tarn_op *op,
-                                       struct tarn_merge_roll *roll)
-{
-    for (;;) {
-        TARN_OWN(tarn_batch_drop) struct tarn_batch *batch = NULL;
-        uint32_t place;
-        TARN_TRY(input->next(input, op, &batch, &place));
-        if (batch == NULL)
-            return TARN_OK;
-        TARN_TRY(tarn_merge__roll_add(roll, op, batch, 0));
-    }
 }
 
 static struct tarn_status *drain_source(struct tarn_source *source, struct tarn_op *op,
@@ -447,7 +484,7 @@ static struct tarn_status *finish_bucket(struct tarn_table_writer *writer, struc
     if (memory == NULL && bucket->spill_count == 0)
         return TARN_OK;
 
-    struct tarn_merge_roll *roll = new_roll(writer, target);
+    struct tarn_merge_roll *roll = new_roll(writer, target, false);
     struct tarn_status *s = bucket->spill_count == 0
                                 ? drain_input(memory, op, roll)
                                 : merge_spills(writer, op, bucket, tarn_move(memory), roll);
@@ -470,12 +507,13 @@ static struct tarn_status *stream_out(struct tarn_table_writer *writer, struct t
     TARN_TRY(build_keys(writer, &all));
     TARN_TRY(sort_bucket(writer, op, &all, 0, &spec, &input));
     if (writer->stream == NULL)
-        writer->stream = new_roll(writer, 0);
+        writer->stream = new_roll(writer, 0, false);
     return drain_input(input, op, writer->stream);
 }
 
 static struct tarn_status *end_stream(struct tarn_table_writer *writer, struct tarn_op *op)
 {
+    TARN_TRY(end_log(writer, op));
     if (writer->stream == NULL)
         return TARN_OK;
     TARN_TRY(tarn_merge__roll_cut(writer->stream, op));
@@ -548,7 +586,7 @@ static struct tarn_status *append_bucket(struct tarn_table_writer *writer, struc
         TARN_TRY(ask_sequence(writer, op, target, (int64_t)bucket->row_count, &first));
     bucket->next_sequence = first + (int64_t)bucket->row_count;
     if (bucket->roll == NULL)
-        bucket->roll = new_roll(writer, target);
+        bucket->roll = new_roll(writer, target, false);
     for (size_t begin = 0, end; begin < bucket->row_count; begin = end) {
         TARN_OWN(tarn_batch_drop) struct tarn_batch *batch = NULL;
 
@@ -660,22 +698,29 @@ struct tarn_status *tarn_table_writer_add(struct tarn_table_writer *writer, stru
 
 /* --- the end --- */
 
-static void copy_entries(const struct tarn_table_writer *writer, struct tarn_arena *arena,
+static void copy_entries(const struct tarn_merge_entries *entries, struct tarn_arena *arena,
                          struct tarn_manifest_entry **out, size_t *count)
 {
     /* What entries point to lies in the writer's arena: through bytes into the caller's. */
     struct tarn_manifest_entry *copies =
-        tarn_arena_calloc(arena, writer->entries.count + 1, sizeof *copies);
+        tarn_arena_calloc(arena, entries->count + 1, sizeof *copies);
 
-    for (size_t i = 0; i < writer->entries.count; i++) {
+    for (size_t i = 0; i < entries->count; i++) {
         TARN_OWN(tarn_buf_drop) struct tarn_buf packed = {0};
-        tarn_manifest_entry_pack(&writer->entries.items[i], true, &packed);
+        tarn_manifest_entry_pack(&entries->items[i], true, &packed);
         struct tarn_status *s = tarn_manifest_entry_unpack(
             tarn_arena_copy(arena, tarn_buf_slice(&packed)), arena, &copies[i]);
         tarn_assert(s == TARN_OK); /* our own bytes, just made */
     }
     *out = copies;
-    *count = writer->entries.count;
+    *count = entries->count;
+}
+
+void tarn_table_writer_changelog(struct tarn_table_writer *writer, struct tarn_arena *arena,
+                                 struct tarn_manifest_entry **entries, size_t *count)
+{
+    tarn_assert(writer->finished);
+    copy_entries(&writer->changelog, arena, entries, count);
 }
 
 struct tarn_status *tarn_table_writer_finish(struct tarn_table_writer *writer, struct tarn_op *op,
@@ -692,8 +737,9 @@ struct tarn_status *tarn_table_writer_finish(struct tarn_table_writer *writer, s
     } else {
         TARN_TRY(writer->layout.keyed ? write_keyed(writer, op) : append_all(writer, op, true));
     }
+    TARN_TRY(end_log(writer, op));
     forget_chunks(writer);
-    copy_entries(writer, arena, entries, count);
+    copy_entries(&writer->entries, arena, entries, count);
     writer->finished = true;
     writer->failed = false;
     return TARN_OK;
@@ -706,15 +752,18 @@ void tarn_table_writer_free(struct tarn_table_writer *writer)
     forget_chunks(writer);
     tarn_merge__order_drop(&writer->in_order);
     tarn_merge__roll_free(writer->stream);
+    tarn_merge__roll_free(writer->log);
     for (size_t i = 0; i < writer->bucket_count; i++) {
         tarn_merge__roll_free(writer->buckets[i].roll);
         free(writer->buckets[i].spills);
     }
-    if (!writer->finished && writer->entries.count > 0) {
+    if (!writer->finished && writer->entries.count + writer->changelog.count > 0) {
         struct tarn_op cleaning; /* the writer's own operation may be cancelled */
         tarn_op_init(&cleaning);
         tarn_merge_remove_files(&cleaning, writer->layout.table, writer->entries.items,
                                 writer->entries.count);
+        tarn_merge_remove_files(&cleaning, writer->layout.table, writer->changelog.items,
+                                writer->changelog.count);
         tarn_op_fini(&cleaning);
     }
     tarn_merge__spill_close(writer->spill);
@@ -723,6 +772,7 @@ void tarn_table_writer_free(struct tarn_table_writer *writer)
     free(writer->chunks);
     free(writer->targets);
     free(writer->entries.items);
+    free(writer->changelog.items);
     tarn_arena_free(writer->arena);
     free(writer);
 }

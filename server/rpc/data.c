@@ -177,6 +177,7 @@ static struct tarn_status *send_task(struct relay *r, Tarn__V1__IngestStart *sta
     Tarn__V1__IngestTask *task = TARN_RPC_NEW(r->op, Tarn__V1__IngestTask, ingest_task);
     task->start = start;
     task->table = tarn_rpc__description(r->op, &ingest->description);
+    task->no_changelog = ingest->overwrite != TARN_OVERWRITE_NONE;
     Tarn__V1__IngestRequest *request = TARN_RPC_NEW(r->op, Tarn__V1__IngestRequest, ingest_request);
     request->part_case = TARN__V1__INGEST_REQUEST__PART_TASK;
     request->task = task;
@@ -203,16 +204,18 @@ static struct tarn_status *run_ingest(struct relay *r, struct tarn_call *call,
 }
 
 static struct tarn_status *commit(struct tarn_op *op, struct tarn_rpc *rpc,
-                                  const struct tarn_ingest *ingest, Tarn__V1__IngestResponse *r)
+                                  struct tarn_ingest *ingest, Tarn__V1__IngestResponse *r)
 {
     struct tarn_slice *entries = tarn_rpc__slices(op, r->entries, r->n_entries);
     bool repeated;
+    ingest->changelog = tarn_rpc__slices(op, r->changelog, r->n_changelog);
+    ingest->changelog_count = r->n_changelog;
     TARN_TRY(tarn_service_ingest_commit(op, tarn_rpc__service(rpc), ingest, entries, r->n_entries,
                                         &r->snapshot_id, &repeated));
     r->repeated_commit = repeated;
     if (repeated)
         r->rows = r->files_written = r->bytes_written = 0;
-    r->n_entries = 0;
+    r->n_entries = r->n_changelog = 0;
     return TARN_OK;
 }
 

@@ -86,6 +86,7 @@ static struct tarn_status *report(struct tarn_op *op, struct tarn_service *servi
     };
     return tarn_service_report(op, service, q->worker_id, &report, q->failure_reason,
                                tarn_rpc__slices(op, q->entries, q->n_entries), q->n_entries,
+                               tarn_rpc__slices(op, q->changelog, q->n_changelog), q->n_changelog,
                                &r->snapshot_id);
 }
 

@@ -112,6 +112,8 @@ static struct tarn_status *remove_entry(struct tarn_op *op, struct tarn_service 
 static void remove_files(struct tarn_service *service, const struct tarn_ingest *ingest,
                          const struct tarn_manifest_entry *entries, size_t count)
 {
+    if (count == 0)
+        return;
     TARN_OWN(tarn_op_fini) struct tarn_op op;
     tarn_op_init(&op);
     size_t left = 0;
@@ -171,9 +173,12 @@ struct tarn_status *tarn_service_ingest_commit(struct tarn_op *op, struct tarn_s
     *repeated = false;
     if (count == 0 && ingest->overwrite != TARN_OVERWRITE_TABLE)
         return TARN_OK;
-    struct tarn_manifest_entry *entries;
+    struct tarn_manifest_entry *entries, *changelog;
+    size_t changelog_count = ingest->changelog_count;
     TARN_TRY(tarn_service__unpack(op, packed, count, &entries));
+    TARN_TRY(tarn_service__unpack(op, ingest->changelog, changelog_count, &changelog));
     TARN_TRY(check_entries(entries, count));
+    TARN_TRY(check_entries(changelog, changelog_count));
     struct tarn_commit commit = {
         .user = ingest->user,
         .identifier = ingest->identifier,
@@ -184,14 +189,18 @@ struct tarn_status *tarn_service_ingest_commit(struct tarn_op *op, struct tarn_s
         .base_snapshot_id = TARN_SNAPSHOT_NONE,
         .append.entries = entries,
         .append.count = count,
+        .append.changelog = changelog,
+        .append.changelog_count = changelog_count,
         .check_files = true,
     };
     struct tarn_commit_result result;
     struct tarn_status *s = still_there(op, service, ingest);
     if (s == TARN_OK)
         s = tarn_table_commit(op, ingest->table, &commit, &result);
-    if (s != TARN_OK && tarn_status_reason(s) != TARN_OUTCOME_UNKNOWN)
+    if (s != TARN_OK && tarn_status_reason(s) != TARN_OUTCOME_UNKNOWN) {
         remove_files(service, ingest, entries, count);
+        remove_files(service, ingest, changelog, changelog_count);
+    }
     if (tarn_status_reason(s) == TARN_TABLE_NOT_FOUND)
         prune_place(service, ingest);
     TARN_TRY(s);

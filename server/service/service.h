@@ -424,6 +424,9 @@ struct tarn_ingest {
     int64_t repeated_snapshot_id; /* > 0: it had landed before, and what follows isn't set */
     struct tarn_table_description description;
     const char *worker_id, *worker_address;
+    const struct tarn_slice
+        *changelog; /* packed: files that are committed with the worker's others */
+    size_t changelog_count;
 };
 /* identifier TARN_SNAPSHOT_NONE: a batch. After success, tarn_service_ingest_end. */
 TARN_MUST struct tarn_status *tarn_service_ingest_begin(
@@ -523,12 +526,13 @@ TARN_MUST struct tarn_status *tarn_service_renew(struct tarn_op *op, struct tarn
                                                  const char *worker_id,
                                                  const struct tarn_lease_ref *leases, size_t count,
                                                  int64_t **lost, size_t *lost_count);
-/* report->entries are made of `packed`; failure_reason "": it is done. */
+/* report->entries are made of `packed`, report->changelog of the other; failure_reason "": it is done. */
 TARN_MUST struct tarn_status *tarn_service_report(struct tarn_op *op, struct tarn_service *service,
                                                   const char *worker_id, struct tarn_report *report,
                                                   const char *failure_reason,
                                                   const struct tarn_slice *packed, size_t count,
-                                                  int64_t *snapshot_id);
+                                                  const struct tarn_slice *changelog,
+                                                  size_t changelog_count, int64_t *snapshot_id);
 TARN_MUST struct tarn_status *tarn_service_reserve_sequences(
     struct tarn_op *op, struct tarn_service *service, struct tarn_slice table_uuid,
     struct tarn_slice partition, int32_t bucket, int64_t count, int64_t *first);

@@ -106,7 +106,8 @@ struct tarn_status *tarn_service_renew(struct tarn_op *op, struct tarn_service *
 struct tarn_status *tarn_service_report(struct tarn_op *op, struct tarn_service *service,
                                         const char *worker_id, struct tarn_report *report,
                                         const char *failure_reason, const struct tarn_slice *packed,
-                                        size_t count, int64_t *snapshot_id)
+                                        size_t count, const struct tarn_slice *changelog,
+                                        size_t changelog_count, int64_t *snapshot_id)
 {
     TARN_TRY(check_worker(op, service));
     report->failure = TARN_NO_REASON;
@@ -115,10 +116,13 @@ struct tarn_status *tarn_service_report(struct tarn_op *op, struct tarn_service 
         if (report->failure == TARN_NO_REASON) /* a newer worker's word */
             report->failure = TARN_INTERNAL;
     }
-    struct tarn_manifest_entry *entries;
+    struct tarn_manifest_entry *entries, *log;
     TARN_TRY(tarn_service__unpack(op, packed, count, &entries));
+    TARN_TRY(tarn_service__unpack(op, changelog, changelog_count, &log));
     report->entries = entries;
     report->entry_count = count;
+    report->changelog = log;
+    report->changelog_count = changelog_count;
     *snapshot_id = 0;
     return tarn_maintain_report(op, service->maintain, worker_id, report, snapshot_id);
 }

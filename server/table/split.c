@@ -293,6 +293,62 @@ static int by_side(const void *a, const void *b)
     return c != 0 ? c : by_sequence(a, b);
 }
 
+/* A file of changes among others of its bucket. */
+struct change {
+    struct tarn_ref ref;
+    struct tarn_slice writer; /* its name up to the number, which is counted on from file to file */
+    int64_t number;
+    int64_t first; /* sequence number of all files of this writer and snapshot */
+};
+
+static void read_name(struct change *c)
+{
+    struct tarn_slice name = key_at(&c->ref, c->ref.name_at, c->ref.name_size);
+    size_t dash = name.size, end;
+    while (dash > 0 && name.data[dash - 1] != '-')
+        dash--;
+    for (end = dash; end < name.size && name.data[end] >= '0' && name.data[end] <= '9' &&
+                     c->number < INT64_MAX / 16;
+         end++)
+        c->number = c->number * 10 + (name.data[end] - '0');
+    c->writer = tarn_slice_of(name.data, dash);
+}
+
+static int by_writer(const void *a, const void *b)
+{
+    const struct change *left = a, *right = b;
+    int c = compare_numbers(left->ref.added_by, right->ref.added_by);
+    c = c != 0 ? c : compare_numbers(left->first, right->first);
+    c = c != 0 ? c : tarn_slice_compare(left->writer, right->writer);
+    c = c != 0 ? c : compare_numbers(left->number, right->number);
+    return c != 0 ? c : by_sequence(&left->ref, &right->ref);
+}
+
+/* Changes are told snapshot by snapshot, and of one as they were written: its files are numbered, while sequence numbers
+ * of a changelog go up and down (what an update replaced has an old one). */
+static void sort_changes(struct tarn_ref *refs, size_t count, struct tarn_arena *arena)
+{
+    struct change *all = tarn_arena_calloc(arena, count + 1, sizeof *all);
+    for (size_t i = 0; i < count; i++) {
+        all[i].ref = refs[i];
+        read_name(&all[i]);
+    }
+    for (int pass = 0; pass < 2 && count > 1; pass++) {
+        qsort(all, count, sizeof *all, by_writer);
+        for (size_t begin = 0, end; pass == 0 && begin < count; begin = end) {
+            int64_t first = all[begin].ref.min_sequence;
+            for (end = begin + 1; end < count && all[end].ref.added_by == all[begin].ref.added_by &&
+                                  tarn_slice_equal(all[end].writer, all[begin].writer);
+                 end++)
+                first = TARN_MIN(first, all[end].ref.min_sequence);
+            for (size_t i = begin; i < end; i++)
+                all[i].first = first;
+        }
+    }
+    for (size_t i = 0; i < count; i++)
+        refs[i] = all[i].ref;
+}
+
 static struct tarn_status *split_sections(struct packer *k, struct tarn_arena *arena)
 {
     struct tarn_bucket_work *work = k->work;
@@ -302,6 +358,8 @@ static struct tarn_status *split_sections(struct packer *k, struct tarn_arena *a
     for (size_t begin = 0, end; begin < work->count; begin = end) {
         for (end = begin + 1; end < work->count && section_of[end] == section_of[begin];)
             end++;
+        if (k->p->request.changes != TARN_CHANGES_NONE)
+            sort_changes(work->refs + begin, end - begin, arena);
         pack_item(k, begin, end);
     }
     end_split(k, work->count, false);
@@ -332,7 +390,10 @@ struct tarn_status *tarn_plan__split_bucket(struct tarn_planner *p, struct tarn_
     }
     if (p->request.changes == TARN_CHANGES_DIFF ||
         (p->request.changes != TARN_CHANGES_NONE && p->request.whole_buckets && !unaware)) {
-        sort_refs(work->refs, work->count, by_side);
+        if (p->request.changes == TARN_CHANGES_DIFF || p->is_append)
+            sort_refs(work->refs, work->count, by_side);
+        else
+            sort_changes(work->refs, work->count, arena);
         end_split(&k, work->count, p->request.changes != TARN_CHANGES_DIFF);
         return TARN_OK;
     }

@@ -141,8 +141,6 @@ def overwrites(keys, told_of, producer):
     watch = Watch(tarn, table, "--from", "earliest")
 
     def load(mode, *rows):
-        if producer != "none":  # Java alone writes changelogs so far
-            return (overwrite if mode == "overwrite" else lambda r: write(table, [("+I", *x) for x in r]))(rows)
         text = "".join(json.dumps({"id": i, "v": v}) + "\n" for i, v in rows)
         return tarn.json("load", table, lab.write("rows.jsonl", text), "--mode", mode)["snapshot"]
 

@@ -1,6 +1,6 @@
 /*
- * Promise: rows of changes come with their kind in front, as the files have them and in order of their sequence
- * numbers; the difference of two states, put on top of the first, is the second, says nothing of rows that are the same,
+ * Promise: rows of changes come with their kind in front, as the files have them and in the order in which
+ * these are given; the difference of two states, put on top of the first, is the second, says nothing of rows that are the same,
  * and tells a changed row by what it was and what it is.
  */
 #include "test.h"
@@ -135,8 +135,8 @@ TARN_TEST(changes, records_as_the_files_have_them)
     struct tarn_value b[] = {I(1),      T("x"), I(AFTER), I(3),      NONE,
                              I(INSERT), I(2),   T("b"),   I(DELETED)};
     struct tarn_manifest_entry files[2];
-    files[1] = file_of(&f, a, 2); /* the older one stands behind: sequence numbers decide */
-    files[0] = file_of(&f, b, 3);
+    files[0] = file_of(&f, a, 2);
+    files[1] = file_of(&f, b, 3);
     struct tarn_merge_split split = {
         .partition = files[0].partition, .files = files, .file_count = 2};
     expect_str(read_changes(&f, &split, 1, both, 2, NULL, -1),

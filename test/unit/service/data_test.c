@@ -120,6 +120,43 @@ TARN_TEST(ingest, that_is_refused_leaves_no_file)
     tarn_service_ingest_end(&f.service, &ingest, false);
 }
 
+TARN_TEST(ingest, commits_its_changelog_or_removes_it)
+{
+    TARN_OWN(fixture_fini) struct fixture f;
+    setup(&f, t);
+    struct tarn_ingest ingest;
+    int64_t snapshot;
+    bool repeated;
+    expect_ok(begin(&f, "k", TARN_LOAD_AUTO, "", BATCH, &ingest));
+    struct tarn_slice file = fixture_file(&f, "k", "data-a", 1, 3),
+                      log = fixture_file(&f, "k", "changelog-a", 1, 4);
+    ingest.changelog = &log;
+    ingest.changelog_count = 1;
+    expect_ok(
+        tarn_service_ingest_commit(t->op, &f.service, &ingest, &file, 1, &snapshot, &repeated));
+    tarn_service_ingest_end(&f.service, &ingest, false);
+    TARN_OWN(tarn_table_drop_ref) struct tarn_table *table = NULL;
+    TARN_OWN(tarn_table_view_drop) const struct tarn_table_view *view = NULL;
+    expect_ok(tarn_catalog_table(t->op, f.service.catalog, S("db"), S("k"), S(""), &table));
+    expect_ok(tarn_table_look(t->op, table, &view));
+    expect_int(view->snapshot.changelog_record_count, 4);
+    expect_true(view->snapshot.changelog_list.size > 0);
+    expect_int(view->snapshot.total_record_count, 3);
+
+    expect_ok(begin(&f, "k", TARN_LOAD_AUTO, "", BATCH, &ingest));
+    file = fixture_file(&f, "k", "data-b", 1, 3);
+    log = fixture_file(&f, "k", "changelog-b", 1, 4);
+    ingest.changelog = &log;
+    ingest.changelog_count = 1;
+    expect_ok(tarn_store_remove(f.inner, t->op, "db.db/k/bucket-0/data-b"));
+    expect_status(
+        tarn_service_ingest_commit(t->op, &f.service, &ingest, &file, 1, &snapshot, &repeated),
+        TARN_FILE_MISSING, "data-b");
+    expect_false(fixture_has(&f, "db.db/k/bucket-0/changelog-b"));
+    expect_true(fixture_has(&f, "db.db/k/bucket-0/changelog-a"));
+    tarn_service_ingest_end(&f.service, &ingest, false);
+}
+
 TARN_TEST(ingest, into_a_table_that_was_dropped_leaves_no_file)
 {
     TARN_OWN(fixture_fini) struct fixture f;
