@@ -91,6 +91,23 @@ bool count_values(const arrow::Array &a, DistinctCounter &counter)
     }
 }
 
+/* Ends with its scope, however that is left: Arrow's writer writes once more when it goes. */
+class Diverted
+{
+  public:
+    Diverted(Sink &sink, std::string *to) : sink_(sink)
+    {
+        sink_.divert(to);
+    }
+    ~Diverted()
+    {
+        sink_.divert(NULL);
+    }
+
+  private:
+    Sink &sink_;
+};
+
 } // namespace
 
 parquet::Compression::type parquet_codec(const char *name)
@@ -217,12 +234,12 @@ std::shared_ptr<parquet::WriterProperties> ParquetWriter::properties()
 
 void ParquetWriter::open()
 {
-    std::string magic;
-    if (!copied.empty()) /* it is there already */
-        sink->divert(&magic);
-    std::unique_ptr<parquet::ParquetFileWriter> raw =
-        parquet::ParquetFileWriter::Open(sink, parquet, properties());
-    sink->divert(NULL);
+    std::unique_ptr<parquet::ParquetFileWriter> raw;
+    {
+        std::string magic;
+        Diverted diverted(*sink, copied.empty() ? NULL : &magic); /* else it is there already */
+        raw = parquet::ParquetFileWriter::Open(sink, parquet, properties());
+    }
     parquet::ArrowWriterProperties::Builder arrow_properties;
     arrow_properties.set_use_threads(false);
     must(parquet::arrow::FileWriter::Make(memory_pool(), std::move(raw), schema,
@@ -336,9 +353,10 @@ std::string ParquetWriter::close()
     if (writer == nullptr)
         open();
     must(writer->NewBufferedRowGroup(), TARN_IO_ERROR, "parquet"); /* writes the one before */
-    sink->divert(&end);
-    must(writer->Close(), TARN_IO_ERROR, "parquet");
-    sink->divert(NULL);
+    {
+        Diverted diverted(*sink, &end);
+        must(writer->Close(), TARN_IO_ERROR, "parquet");
+    }
     tarn_assert(end.size() > 8);
     uint32_t length; /* little-endian, as the machine is */
     memcpy(&length, end.data() + end.size() - 8, 4);

@@ -54,7 +54,8 @@ static void note_input(struct compact *c, const struct tarn_manifest_entry *file
     c->result->bytes_in += file->file.size;
 }
 
-/* Copies a file unread behind what the roll has, where its rows would come out as they are. */
+/* Copies a file unread behind what the roll has, where its rows would come out as they are. Whoever makes a changelog of
+ * what is compacted needs the rows, and must not come here (nor to merge_pieces). */
 static struct tarn_status *copy_file(struct compact *c, struct tarn_op *op,
                                      const struct tarn_manifest_entry *file, int64_t sequence,
                                      struct tarn_merge_roll *roll, bool *copied)
