@@ -278,6 +278,23 @@ static struct tarn_status *check_tls(const struct tarn_conf *conf)
     return tarn_http_check_tls(&options);
 }
 
+static struct tarn_status *check_compaction(const struct tarn_conf *conf)
+{
+    struct tarn_window window;
+    struct tarn_status *s = tarn_window_parse(
+        tarn_slice_str(tarn_conf_text(conf, TARN_CONF_compaction_window)), &window);
+    if (s != TARN_OK) {
+        struct tarn_status *told =
+            tarn_status_new(TARN_CONFIG_INVALID, "compaction.window: %s", tarn_status_message(s));
+        tarn_status_free(s);
+        return told;
+    }
+    TARN_TRY(check_range(conf, TARN_CONF_compaction_freshness, 1, 86400000));
+    TARN_TRY(check_range(conf, TARN_CONF_compaction_cpu_percent, 0, 100000));
+    TARN_TRY(check_range(conf, TARN_CONF_compaction_database_tasks, 0, 100000));
+    return check_range(conf, TARN_CONF_compaction_table_tasks, 0, 100000);
+}
+
 /* All that can be said without changing anything; a start asks the same. */
 static struct tarn_status *check_conf(const struct tarn_conf *conf)
 {
@@ -297,6 +314,7 @@ static struct tarn_status *check_conf(const struct tarn_conf *conf)
     TARN_TRY(check_warehouse_uri(tarn_conf_text(conf, TARN_CONF_warehouse_uri)));
     TARN_TRY(check_worker_program(conf));
     TARN_TRY(check_hms(conf));
+    TARN_TRY(check_compaction(conf));
     TARN_TRY(check_address(conf, TARN_CONF_server_grpc_listen));
     TARN_TRY(check_address(conf, TARN_CONF_server_http_listen));
     TARN_TRY(check_warehouse_name(tarn_conf_text(conf, TARN_CONF_warehouse_name)));
@@ -494,9 +512,21 @@ static struct tarn_status *start_maintain(struct daemon *d)
         .check_interval_ms = tarn_conf_int(d->conf, TARN_CONF_compaction_check_interval),
         .lease_ms = tarn_conf_int(d->conf, TARN_CONF_worker_lease),
         .undone_rest_ms = tarn_conf_int(d->conf, TARN_CONF_compaction_undone_rest),
+        .freshness_ms = tarn_conf_int(d->conf, TARN_CONF_compaction_freshness),
+        .bytes_per_second = tarn_conf_int(d->conf, TARN_CONF_compaction_bytes_per_second),
+        .database_bytes_per_second =
+            tarn_conf_int(d->conf, TARN_CONF_compaction_database_bytes_per_second),
+        .table_bytes_per_second =
+            tarn_conf_int(d->conf, TARN_CONF_compaction_table_bytes_per_second),
+        .cpu_percent = (int)tarn_conf_int(d->conf, TARN_CONF_compaction_cpu_percent),
+        .memory_max_bytes = tarn_conf_int(d->conf, TARN_CONF_compaction_memory),
+        .database_tasks = (int)tarn_conf_int(d->conf, TARN_CONF_compaction_database_tasks),
+        .table_tasks = (int)tarn_conf_int(d->conf, TARN_CONF_compaction_table_tasks),
         .expire_automatic = tarn_conf_bool(d->conf, TARN_CONF_expiry_auto),
         .expire_interval_ms = tarn_conf_int(d->conf, TARN_CONF_expiry_check_interval),
     };
+    TARN_TRY(tarn_window_parse(tarn_slice_str(tarn_conf_text(d->conf, TARN_CONF_compaction_window)),
+                               &options.window));
     atomic_store(&d->maintain, tarn_maintain_new(&options));
     return notice_all(d);
 }

@@ -1,3 +1,4 @@
+#include "explain.h"
 #include "print.h"
 #include "progress.h"
 
@@ -15,7 +16,8 @@ const struct tarn_cli_option tarn_cli_compact_options[] = {
 const struct tarn_cli_option tarn_cli_jobs_options[] = {
     {"table", 0, "DATABASE.TABLE", "only those of this table", false},
     {"ended", 0, NULL, "those that ended lately, too", false},
-    {"explain", 0, NULL, "why each was picked, and its priority", false},
+    {"explain", 0, NULL,
+     "how each was decided on: its score, what that is made of, who was next, budgets", false},
     {0},
 };
 
@@ -38,6 +40,12 @@ static const struct tarn_cli_column job_columns[] = {
     {"failure", "FAILURE", TARN_CLI_TEXT},
     {"priority", NULL, TARN_CLI_REAL},
     {"why", NULL, TARN_CLI_TEXT},
+    {"snapshot", NULL, TARN_CLI_INT},
+    {"bytes_written", NULL, TARN_CLI_SIZE},
+    {"rows_in", NULL, TARN_CLI_INT},
+    {"rows_out", NULL, TARN_CLI_INT},
+    {"cpu_ns", NULL, TARN_CLI_INT},
+    {"decision", NULL, TARN_CLI_ANY},
 };
 /* At a terminal: what explains; programs get all of it anyway. */
 static const struct tarn_cli_column explain_columns[] = {
@@ -57,6 +65,12 @@ static const struct tarn_cli_column explain_columns[] = {
     {"failure", NULL, TARN_CLI_TEXT},
     {"priority", "PRIORITY", TARN_CLI_REAL},
     {"why", "WHY", TARN_CLI_TEXT},
+    {"snapshot", NULL, TARN_CLI_INT},
+    {"bytes_written", NULL, TARN_CLI_SIZE},
+    {"rows_in", NULL, TARN_CLI_INT},
+    {"rows_out", NULL, TARN_CLI_INT},
+    {"cpu_ns", NULL, TARN_CLI_INT},
+    {"decision", NULL, TARN_CLI_ANY},
 };
 _Static_assert(TARN_COUNT_OF(job_columns) == TARN_COUNT_OF(explain_columns), "add_job fills both");
 
@@ -78,6 +92,15 @@ static void add_job(struct tarn_cli_list *list, const Tarn__V1__Job *job)
     tarn_cli_list_text(list, tarn_cli_or_null(job->failure));
     tarn_cli_list_real(list, job->priority);
     tarn_cli_list_text(list, tarn_cli_or_null(job->why));
+    tarn_cli_list_int(list, job->snapshot_id);
+    tarn_cli_list_int(list, job->bytes_written);
+    tarn_cli_list_int(list, job->rows_in);
+    tarn_cli_list_int(list, job->rows_out);
+    tarn_cli_list_int(list, job->cpu_ns);
+    if (job->decision == NULL)
+        tarn_cli_list_null(list);
+    else
+        tarn_cli_list_any(list, tarn_cli_message_json(&job->decision->base), tarn_slice_str(""));
 }
 
 struct tarn_status *tarn_cli_jobs(struct tarn_cli *cli)
@@ -96,10 +119,11 @@ struct tarn_status *tarn_cli_jobs(struct tarn_cli *cli)
     }
     if (table != NULL)
         TARN_TRY(tarn_cli_table_ref(cli, table, &request.table));
+    request.explain = tarn_cli_args_has(&cli->args, "explain");
     request.ended = one || tarn_cli_args_has(&cli->args, "ended");
     TARN_TRY(tarn_cli_ask(cli, "MaintenanceService/ListJobs", &request.base,
                           &tarn__v1__list_jobs_response__descriptor, &answer));
-    bool explain = tarn_cli_args_has(&cli->args, "explain");
+    bool explain = request.explain;
     for (size_t i = 0; i < answer->n_jobs; i++)
         found |= answer->jobs[i]->id == id;
     if (one && !found)
@@ -110,7 +134,11 @@ struct tarn_status *tarn_cli_jobs(struct tarn_cli *cli)
     for (size_t i = 0; i < answer->n_jobs; i++)
         if (!one || answer->jobs[i]->id == id)
             add_job(list, answer->jobs[i]);
-    return tarn_cli_list_end(list);
+    TARN_TRY(tarn_cli_list_end(list));
+    for (size_t i = 0; i < answer->n_jobs; i++)
+        if (!one || answer->jobs[i]->id == id)
+            tarn_cli_say_decision(cli, answer->jobs[i]);
+    return TARN_OK;
 }
 
 /* --- compact --- */
@@ -176,6 +204,8 @@ static struct tarn_status *show(struct tarn_cli *cli, const Tarn__V1__CompactPro
     for (size_t i = 0; i < first->n_picks; i++)
         add_job(list, first->picks[i]);
     TARN_TRY(tarn_cli_record_end(r));
+    for (size_t i = 0; i < first->n_picks && tarn_cli_args_has(&cli->args, "dry-run"); i++)
+        tarn_cli_say_decision(cli, first->picks[i]);
     if (end->tasks_failed > 0)
         return tarn_status_new(TARN_INTERNAL,
                                "%" PRId64 " of %" PRId64 " tasks failed: %s; tarn "

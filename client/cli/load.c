@@ -1,6 +1,9 @@
 #include "print.h"
 #include "text.h"
+#include "tarn/v1/maintenance.pb-c.h"
 #include "upload.h"
+
+#include <time.h>
 
 const struct tarn_cli_option tarn_cli_load_options[] = {
     {"format", 0, "FORMAT", "parquet, orc, csv, jsonl or arrow; else told by the name", false},
@@ -14,6 +17,8 @@ const struct tarn_cli_option tarn_cli_load_options[] = {
      false},
     {"commit-user", 0, "USER", "whose commit it is", false},
     {"commit-id", 0, "N", "with --commit-user: sent again, it is not committed twice", false},
+    {"no-wait", 0, NULL, "end at once where compaction is far behind; else when it has caught up",
+     false},
     {0},
 };
 
@@ -204,6 +209,72 @@ static void say_loaded(struct tarn_cli *cli, const Tarn__V1__IngestResponse *ans
                      answer->bad_row_count == 1 ? "row was" : "rows were");
 }
 
+/* --- compaction that is behind --- */
+
+static struct tarn_json *backlog_json(const Tarn__V1__Backlog *b)
+{
+    if (b == NULL)
+        return tarn_json_null();
+    struct tarn_json *object = tarn_json_object();
+    tarn_json_set_str(object, "advice",
+                      b->advice == TARN__V1__BACKLOG__ADVICE__WAIT ? "wait" : "behind");
+    tarn_json_set_int(object, "bucket", b->bucket);
+    tarn_json_set_int(object, "sorted_runs", b->sorted_runs);
+    tarn_json_set_int(object, "compaction_trigger", b->compaction_trigger);
+    tarn_json_set_int(object, "stop_trigger", b->stop_trigger);
+    return object;
+}
+
+static void say_backlog(struct tarn_cli *cli, const Tarn__V1__Backlog *b)
+{
+    fprintf(
+        cli->err,
+        "compaction is behind: bucket %d has %d sorted runs, %d start a compaction, and writers "
+        "wait above %d\n",
+        b->bucket, b->sorted_runs, b->compaction_trigger, b->stop_trigger);
+}
+
+static void wait_ms(int64_t ms)
+{
+    struct timespec time = {.tv_sec = (time_t)(ms / 1000), .tv_nsec = (long)(ms % 1000) * 1000000};
+    nanosleep(&time, NULL);
+}
+
+/* The commit is done; who loads again right away would only make it worse. Ends when the daemon says so, or the time of --timeout is up. */
+static struct tarn_status *wait_for_compaction(struct tarn_cli *cli,
+                                               const Tarn__V1__IngestStart *start,
+                                               const Tarn__V1__Backlog *told)
+{
+    Tarn__V1__GetBacklogRequest request = TARN__V1__GET_BACKLOG_REQUEST__INIT;
+    request.table = start->table;
+    bool wait = told->advice == TARN__V1__BACKLOG__ADVICE__WAIT;
+    int64_t ms = told->retry_after_ms;
+    while (wait && tarn_op_wait_ms(&cli->op, INT64_MAX) > 0) {
+        TARN_OWN(tarn_cli_message_drop) Tarn__V1__GetBacklogResponse *answer = NULL;
+        wait_ms(TARN_MIN(TARN_MAX(ms, (int64_t)10), (int64_t)10000));
+        TARN_TRY(tarn_cli_ask(cli, "MaintenanceService/GetBacklog", &request.base,
+                              &tarn__v1__get_backlog_response__descriptor, &answer));
+        wait =
+            answer->backlog != NULL && answer->backlog->advice == TARN__V1__BACKLOG__ADVICE__WAIT;
+        ms = wait ? answer->backlog->retry_after_ms : 0;
+    }
+    return TARN_OK;
+}
+
+static void mind_backlog(struct tarn_cli *cli, const Tarn__V1__IngestStart *start,
+                         const Tarn__V1__IngestResponse *answer)
+{
+    if (answer->backlog == NULL)
+        return;
+    say_backlog(cli, answer->backlog);
+    if (tarn_cli_args_has(&cli->args, "no-wait"))
+        return;
+    struct tarn_status *s = wait_for_compaction(cli, start, answer->backlog);
+    if (s != TARN_OK) /* the load itself went well */
+        fprintf(cli->err, "no longer waiting for compaction: %s\n", tarn_status_message(s));
+    tarn_status_free(s);
+}
+
 static struct tarn_status *show(struct tarn_cli *cli, const Tarn__V1__IngestResponse *answer)
 {
     TARN_OWN(tarn_cli_record_drop) struct tarn_cli_record *r = NULL;
@@ -220,6 +291,7 @@ static struct tarn_status *show(struct tarn_cli *cli, const Tarn__V1__IngestResp
     tarn_cli_record_int(r, "bytes", NULL, TARN_CLI_INT, answer->bytes_written);
     tarn_cli_record_int(r, "bad_row_count", NULL, TARN_CLI_INT, answer->bad_row_count);
     tarn_cli_record_int(r, "repeated", NULL, TARN_CLI_BOOL, answer->repeated_commit);
+    tarn_cli_record_any(r, "backlog", NULL, backlog_json(answer->backlog), tarn_slice_str(""));
     struct tarn_cli_list *list =
         tarn_cli_record_list(r, "bad_rows", NULL, bad_columns, TARN_COUNT_OF(bad_columns));
     for (size_t i = 0; i < answer->n_bad_rows; i++) {
@@ -247,5 +319,8 @@ struct tarn_status *tarn_cli_load(struct tarn_cli *cli)
     tarn_cli_progress_start(&progress, cli, "load", true, total);
     struct tarn_status *status = ingest(cli, &start, sources, count, &progress, &answer);
     tarn_cli_progress_end(&progress);
-    return status != NULL ? status : show(cli, answer);
+    TARN_TRY(status);
+    TARN_TRY(show(cli, answer));
+    mind_backlog(cli, &start, answer);
+    return TARN_OK;
 }

@@ -50,9 +50,9 @@ static int64_t read_by_tasks(struct tarn_maintain *m, const struct tarn_table *t
 {
     int64_t from = INT64_MAX;
     pthread_mutex_lock(&m->lock);
-    for (const struct task *t = m->tasks; t != NULL; t = t->next)
-        if (t->state == TASK_LEASED && t->table == table)
-            from = TARN_MIN(from, t->seen_id);
+    for (size_t i = 0; i < m->open_count; i++)
+        if (m->open[i]->state == TASK_LEASED && m->open[i]->table == table)
+            from = TARN_MIN(from, m->open[i]->seen_id);
     pthread_mutex_unlock(&m->lock);
     return from;
 }

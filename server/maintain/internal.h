@@ -17,15 +17,31 @@
 #include <stdio.h>
 
 #include "maintain/maintain.h"
+#include "maintain/picture.h"
 
 #define TARN_ENDED_TASKS_KEPT 500
-#define TARN_QUEUE_MAX 100000    /* further work is found again by a later check */
-#define TARN_COOL_DOWN_MS 600000 /* a bucket whose task failed for good is left alone so long */
+#define TARN_QUEUE_MAX 100000 /* further work is found again by a later check */
+#define TARN_PICTURES_MAX                                                                          \
+    1000000 /* beyond, buckets that need nothing are read anew when they change */
+#define TARN_UNAWARE_FILES_MAX 20000 /* of a partition without buckets: more than one pick takes */
+#define TARN_ALTERNATIVES_MAX 3      /* kept of a choice */
+#define TARN_COOL_DOWN_MS 600000     /* a bucket whose task failed for good is left alone so long */
 
 enum task_state { TASK_QUEUED, TASK_LEASED, TASK_DONE, TASK_FAILED };
 
+/* A database, a table, or all: what it took lately, and may take. */
+struct tenant {
+    double compacted; /* bytes, older ones counting less, at: */
+    int64_t at_ms;
+    struct tarn_budget budget;
+    int task_count, running; /* that are open; leased */
+    int64_t choice;          /* in which `share` was made */
+    double share;
+};
+
 struct task {
-    struct task *next; /* in maintain.tasks, by id */
+    struct task *next; /* of those that ended */
+    size_t place;      /* in maintain.open */
     int64_t id, token;
     enum task_state state;
     struct tarn_table *table; /* a ref */
@@ -34,15 +50,21 @@ struct task {
     int32_t bucket;
     bool full;
     bool full_next; /* asked for in full while it was being done in part: goes on so */
-    double priority;
-    const char *why; /* static text */
+    bool ordered;   /* by tarn compact */
+    struct tarn_score_inputs inputs; /* as they were when its bucket was last looked at */
+    int64_t since_ms, oldest_ms;     /* monotonic: it waits, and its oldest file of level 0 */
+    struct tenant *of_database, *of_table;
+    int64_t charged, memory; /* to budgets; of its worker, while it runs */
+    struct tarn_arena *explained;
+    struct tarn_decision *decision; /* the latest; NULL: it was never leased */
+    const char *why;                /* static text */
     int32_t file_count, output_level, attempts;
     int64_t bytes;
     int64_t created_ms, ended_ms;       /* wall clock */
     int64_t not_before_ms, deadline_ms; /* monotonic */
     char *worker;                       /* id of the holder, or of the last one */
     char *failure;
-    int64_t snapshot_id, bytes_rewritten;
+    int64_t snapshot_id, bytes_rewritten, rows_in, rows_out, cpu_ns;
     int64_t
         seen_id; /* while it is leased: the snapshot that its picture was taken of; 0: not yet */
 };
@@ -63,19 +85,27 @@ struct tarn_maintain {
     int64_t started_ms;   /* monotonic */
     pthread_mutex_t lock; /* guards all below */
     pthread_cond_t changed;
-    struct task *tasks, **tasks_end;
-    size_t open_count, ended_count;
+    struct task **open; /* queued and leased, in no order */
+    size_t open_count, open_capacity;
+    struct tarn_map *ids, *open_buckets; /* id, bucket key -> struct task */
+    struct task *ended, **ended_end;     /* oldest first */
+    size_t ended_count;
+    struct tarn_map *tenants; /* kind and name -> heap struct tenant (choose.c) */
+    struct tenant of_all;
+    struct tarn_budget cpu;
+    int64_t running_memory, choice, sweep_ms;
     int64_t next_id, next_token;
     struct tarn_map *dirty; /* uuid -> struct tarn_table, one ref each */
     struct tarn_map
         *cooling; /* bucket key -> heap int64_t: monotonic ms until it is compacted again */
     struct tarn_map
-        *resting; /* likewise, of buckets that take long to look at; of the checking thread */
-    struct tarn_map *followed; /* uuid -> heap struct followed; of the checking thread */
-    struct tarn_map
         *due; /* uuid -> struct due: tables whose snapshots may be to expire (expire.c) */
     struct worker *workers;
     bool stopping;
+    pthread_mutex_t
+        pictures_lock; /* guards the next two; taken before `lock`, and before a table's index_lock */
+    struct tarn_map *followed; /* uuid -> heap struct followed (follow.c) */
+    size_t picture_count;
     struct tarn_timer
         *expire_timer; /* NULL: nothing expires by itself; not of the lock, as the next */
     atomic_bool expire_runs;
@@ -100,18 +130,127 @@ struct task *tarn_maintain__open_task(struct tarn_maintain *maintain, struct tar
                                       struct tarn_slice partition, int32_t bucket);
 /* Finds work in the tables that changed and queues it (schedule.c). */
 void tarn_maintain__check(struct tarn_maintain *maintain);
+struct wish { /* what is to be done in a bucket, and how urgent it is */
+    const struct tarn_bucket_files *bucket;
+    const struct tarn_pick *pick;
+    int32_t file_count;
+    struct tarn_score_inputs inputs;
+    bool full, ordered;
+};
+void tarn_maintain__make_wish(const struct tarn_maintain *maintain,
+                              const struct tarn_table_view *view,
+                              const struct tarn_picture *picture,
+                              const struct tarn_bucket_files *bucket, const struct tarn_pick *pick,
+                              int64_t local_ms, struct wish *out);
 /* Queues work on a bucket unless it has some (M1); the id, or 0. lock held. */
 int64_t tarn_maintain__enqueue(struct tarn_maintain *maintain, struct tarn_table *table,
-                               const struct tarn_schema *schema,
-                               const struct tarn_bucket_files *bucket, const struct tarn_pick *pick,
-                               bool full);
+                               const struct tarn_schema *schema, const struct wish *wish);
+void tarn_maintain__open(struct tarn_maintain *maintain, struct task *consumed); /* lock held */
+/* WAIT becomes BEHIND where compaction of the bucket is held back, or nobody is there to do it. */
+void tarn_maintain__check_backlog(struct tarn_maintain *maintain, struct tarn_table *table,
+                                  struct tarn_backlog *backlog);
+
+/* --- follow.c; pictures_lock held --- */
+struct pictured { /* a bucket */
+    struct tarn_buf partition;
+    int32_t bucket;
+    bool known; /* the picture is */
+    struct tarn_picture picture;
+    int64_t from_stamp, to_stamp; /* of when it was read */
+    int64_t missed_stamp;         /* up to here changes came while it wasn't known */
+    int64_t rest_until_ms;        /* monotonic: it takes long to read */
+};
+struct followed {       /* a table */
+    int64_t schema_id;  /* that its pictures are of; -1: none */
+    bool all;           /* every bucket is to be looked at */
+    bool is_ours;       /* is compacted here, by itself */
+    bool is_waited_for; /* tarn_maintain_is_waited_for */
+    int run_trigger, run_stop_trigger;
+    int64_t full_look_ms;     /* monotonic: not before, where time alone calls for work */
+    struct tarn_map *buckets; /* key of partition and bucket -> heap struct pictured */
+    struct tarn_map *changed; /* those to be looked at */
+};
+struct followed *tarn_maintain__followed(struct tarn_maintain *maintain,
+                                         struct tarn_table *table); /* NULL: it isn't */
+/* Follows it from now on, and takes in what commits said. */
+struct followed *tarn_maintain__absorb(struct tarn_op *op, struct tarn_maintain *maintain,
+                                       struct tarn_table *table);
+struct pictured *tarn_maintain__pictured(struct followed *followed, struct tarn_slice partition,
+                                         int32_t bucket); /* NULL: there is none */
+void tarn_maintain__look_later(struct tarn_maintain *maintain, struct followed *followed,
+                               struct tarn_slice partition, int32_t bucket);
+void tarn_maintain__drop_picture(struct tarn_maintain *maintain, struct followed *followed,
+                                 struct pictured *pictured);
+void tarn_maintain__forget_pictures(struct tarn_maintain *maintain, struct followed *followed);
+void tarn_maintain__all_changed(struct followed *followed);
+void tarn_maintain__follow_end(struct tarn_maintain *maintain); /* frees all */
+
+struct read_picture { /* from the index */
+    struct tarn_picture picture;
+    struct tarn_bucket_files files; /* in the op's arena */
+    int64_t from_stamp, to_stamp;
+};
+/* No lock held. *out is to be ended in any case (tarn_picture_fini). */
+TARN_MUST struct tarn_status *tarn_maintain__read_picture(struct tarn_op *op,
+                                                          struct tarn_table *table,
+                                                          const struct tarn_table_view *view,
+                                                          const struct tarn_touched_bucket *at,
+                                                          struct read_picture *out);
+/* False: something came while it was read. */
+bool tarn_maintain__keep_picture(struct pictured *pictured, struct read_picture *consumed);
+void tarn_maintain__measure_lag(struct tarn_maintain *maintain); /* takes the lock */
+
+/* --- choose.c; lock held --- */
+struct choice {
+    int64_t now_ms;
+    double all; /* bytes compacted lately */
+    size_t queued_count, count;
+    struct {
+        struct task *task;
+        double score;
+    } best[1 + TARN_ALTERNATIVES_MAX];
+};
+void tarn_maintain__init_budgets(struct tarn_maintain *maintain);
+void tarn_maintain__join_tenants(struct tarn_maintain *maintain, struct task *task);
+void tarn_maintain__leave_tenants(struct task *task);
+void tarn_maintain__sweep_tenants(struct tarn_maintain *maintain, bool all);
+void tarn_maintain__charge(struct tarn_maintain *maintain, struct task *task, int64_t bytes);
+void tarn_maintain__begin_running(struct tarn_maintain *maintain, struct task *task,
+                                  const struct worker *worker);
+void tarn_maintain__end_running(struct tarn_maintain *maintain, struct task *task);
+/* What holds a queued task back, this one alone, or all; NULL: nothing does. */
+const char *tarn_maintain__held_by(struct tarn_maintain *maintain, struct task *task,
+                                   int64_t now_ms);
+const char *tarn_maintain__all_held_by(struct tarn_maintain *maintain, const struct task *task,
+                                       const struct worker *worker /* or NULL */, int64_t now_ms);
+void tarn_maintain__begin_choice(struct tarn_maintain *maintain, struct choice *choice);
+void tarn_maintain__inputs_now(struct tarn_maintain *maintain, const struct choice *choice,
+                               struct task *task, struct tarn_score_inputs *out);
+double tarn_maintain__priority(struct tarn_maintain *maintain, const struct choice *choice,
+                               struct task *task);
+/* NULL: nothing may be begun now. */
+struct task *tarn_maintain__choose(struct tarn_maintain *maintain, const struct worker *worker,
+                                   struct choice *choice);
+
+/* --- explain.c; lock held, but for the last --- */
+void tarn_maintain__keep_decision(struct tarn_maintain *maintain, const struct choice *choice,
+                                  struct task *task);
+void tarn_maintain__keep_pick(struct task *task, const struct tarn_explained_pick *pick);
+void tarn_maintain__explain_task(struct tarn_op *op, struct tarn_maintain *maintain,
+                                 const struct choice *choice, struct task *task,
+                                 struct tarn_job_info *out);
+void tarn_maintain__explain_wish(struct tarn_op *op, struct tarn_maintain *maintain,
+                                 struct tarn_table *table, const struct wish *wish,
+                                 struct tarn_job_info *out);
+struct tarn_explained_pick *tarn_maintain__explain_pick(struct tarn_arena *arena,
+                                                        const struct tarn_table_view *view,
+                                                        const struct tarn_bucket_files *bucket,
+                                                        bool full, int64_t local_ms);
 /* --- expire.c --- */
 /* The table has a new snapshot. lock held */
 void tarn_maintain__expire_notice(struct tarn_maintain *maintain, struct tarn_table *table);
 void tarn_maintain__expire_tick(void *maintain);
 void tarn_maintain__expire_end(struct tarn_maintain *maintain); /* frees what it keeps */
-/* A file of an append table below this size is small. */
-int64_t tarn_maintain__small_limit(const struct tarn_options *options);
 /* The local wall clock in milliseconds, as if it were UTC: as Paimon stamps its files. */
 int64_t tarn_maintain__local_ms(void);
 

@@ -14,6 +14,8 @@
 #define TARN_MAINTAIN_H
 
 #include "catalog/catalog.h"
+#include "maintain/budget.h"
+#include "maintain/score.h"
 #include "state/state.h"
 #include "table/expire.h"
 
@@ -34,7 +36,21 @@ bool tarn_pick_compaction(const struct tarn_schema *schema, const struct tarn_op
 /* Number of sorted runs: level-0 files and non-empty levels above. */
 int tarn_run_count(const struct tarn_manifest_entry *files, size_t count);
 
+struct tarn_run { /* a sorted run; of append tables each file is one */
+    int32_t level, file_count;
+    int64_t size, created_ms; /* its newest file's: local wall clock as if UTC, or NONE */
+};
+/* All that tarn_pick_compaction goes by, in its order: newest first; append tables: oldest, or smallest, first. */
+size_t tarn_pick_runs(const struct tarn_schema *schema, const struct tarn_options *options,
+                      const struct tarn_bucket_files *bucket, struct tarn_arena *arena,
+                      struct tarn_run **out);
+/* A file of an append table below this size is small. */
+int64_t tarn_maintain_small_limit(const struct tarn_options *options);
+
 /* --- whose the maintenance of a table is: pure --- */
+/* Do its readers skip level 0, or wait for a changelog that compaction makes? Then each new file is compacted soon ([compaction] freshness). */
+bool tarn_maintain_is_waited_for(const struct tarn_schema *schema,
+                                 const struct tarn_options *options);
 /* What the daemon doesn't do yet of all that keeps such a table in order, as "has snapshots that expire"; NULL: it does all of it, so that
  * writers needn't (write-only). */
 const char *tarn_maintain_lacks(const struct tarn_schema *schema,
@@ -56,6 +72,12 @@ struct tarn_maintain_options {
     struct tarn_state *state; /* kept tidy; NULL: there is none */
     bool automatic;
     int64_t check_interval_ms, lease_ms;
+    int64_t freshness_ms; /* where readers wait for compaction */
+    struct tarn_window window;
+    int64_t bytes_per_second, database_bytes_per_second, table_bytes_per_second; /* 0: no limit */
+    int cpu_percent;          /* of a core; 0: no limit, as the next three */
+    int64_t memory_max_bytes; /* of all that run, each counted as its worker's by its slots */
+    int database_tasks, table_tasks; /* at the same time */
     int64_t undone_rest_ms; /* a bucket whose compaction was undone is left alone so long */
     bool expire_automatic;
     int64_t expire_interval_ms; /* between two looks at a table whose snapshots may be to expire */
@@ -64,6 +86,31 @@ struct tarn_maintain *tarn_maintain_new(const struct tarn_maintain_options *opti
 void tarn_maintain_free(struct tarn_maintain *maintain);
 /* A table has a new snapshot: look at its buckets soon. Never waits. */
 void tarn_maintain_notice(struct tarn_maintain *maintain, struct tarn_table *table);
+/* The table was dropped: its pictures go. */
+void tarn_maintain_forget(struct tarn_maintain *maintain, struct tarn_table *table);
+
+/* --- back-pressure --- */
+#define TARN_BACKLOG_RETRY_MS 500
+enum tarn_backlog_advice {
+    TARN_BACKLOG_NONE,
+    TARN_BACKLOG_BEHIND, /* more sorted runs than the compaction trigger: reads get slower */
+    TARN_BACKLOG_WAIT    /* more than num-sorted-run.stop-trigger: Paimon's writers wait here */
+};
+struct tarn_backlog { /* of the bucket that is furthest behind */
+    enum tarn_backlog_advice advice;
+    struct tarn_slice partition; /* in the op's arena */
+    int32_t bucket, runs, run_trigger, run_stop_trigger;
+    int64_t retry_after_ms;
+};
+/* Of the buckets that these files lie in, the commit that brought them counted; from memory, never waits. NONE where the daemon
+ * doesn't compact the table by itself, and where nothing is known yet. WAIT only where compaction is about to end it. */
+void tarn_maintain_backlog(struct tarn_op *op, struct tarn_maintain *maintain,
+                           struct tarn_table *table, const struct tarn_manifest_entry *entries,
+                           size_t count, struct tarn_backlog *out);
+/* Of all its buckets. */
+void tarn_maintain_table_backlog(struct tarn_op *op, struct tarn_maintain *maintain,
+                                 struct tarn_table *table, struct tarn_backlog *out);
+
 /* The compaction of this bucket was undone for a writer that lost to it: what is leased of it is fenced off, and but for
  * `tarn compact` nobody compacts it for undone_rest_ms, so that the writer gets through. A restart forgets this. Never waits. */
 void tarn_maintain_undone(struct tarn_maintain *maintain, struct tarn_table *table,
@@ -79,6 +126,7 @@ struct tarn_task { /* what a worker is given; lies in the op's arena */
     int64_t seen_id;   /* they are live in this snapshot */
     int output_level;
     bool drop_delete;
+    const char *why; /* the rule that picked them */
 };
 /* Waits up to wait_ms for a task; *count 0: none. Who waits for longer than three leases is forgotten meanwhile. At most `max`. */
 TARN_MUST struct tarn_status *tarn_maintain_poll(struct tarn_op *op, struct tarn_maintain *maintain,
@@ -107,17 +155,57 @@ TARN_MUST struct tarn_status *tarn_maintain_report(struct tarn_op *op,
                                                    const struct tarn_report *report,
                                                    int64_t *snapshot_id);
 
+/* --- decisions: all that they were made from --- */
+#define TARN_EXPLAINED_RUNS_MAX 200
+struct tarn_explained_pick {
+    const char *rules; /* "sorted runs", "files in order", "small files" */
+    bool full, force_up_level_0;
+    int64_t local_ms; /* what time it was: local wall clock as if UTC */
+    int32_t run_trigger, level_count, size_amplification_percent, size_ratio_percent,
+        offpeak_start_hour, offpeak_end_hour, offpeak_ratio, min_file_count;
+    int64_t optimization_interval_ms, total_size_threshold,
+        incremental_size_threshold; /* -1: none */
+    int64_t target_file_size, small_file_limit, split_open_cost;
+    const struct tarn_run *runs;
+    size_t run_count;
+    int64_t runs_left_out; /* behind those */
+};
+struct tarn_alternative { /* what was next in order */
+    int64_t job_id;
+    const char *table;
+    double score;
+    struct tarn_score_inputs inputs;
+};
+struct tarn_budget_state {
+    int64_t rate, tokens; /* as in budget.h, before it was taken from */
+};
+struct tarn_decision {
+    int64_t decided_ms; /* when it was leased; 0: it wasn't, and this is as it stands now */
+    const char *
+        held_by; /* of a queued one: what holds it back ("back-off", or a key of the configuration); "": nothing; NULL: it ran */
+    int64_t queued_count;
+    struct tarn_score_inputs inputs;
+    struct tarn_score score;
+    struct tarn_alternative *alternatives;
+    size_t alternative_count;
+    struct tarn_budget_state bytes_of_all, cpu_of_all, bytes_of_database, bytes_of_table;
+    int64_t memory_max_bytes, memory_bytes; /* of all that run */
+    const struct tarn_explained_pick *pick; /* NULL: not made yet */
+};
+
 struct tarn_job_info {
     int64_t id;
     const char *table, *partition, *state, *why, *worker, *failure;
     int32_t bucket, file_count, output_level, attempts;
     int64_t bytes, created_ms, ended_ms;
     double priority;
+    struct tarn_decision *decision;                                /* NULL: not asked for */
+    int64_t snapshot_id, bytes_written, rows_in, rows_out, cpu_ns; /* of one that is done */
 };
 TARN_MUST struct tarn_status *tarn_maintain_jobs(struct tarn_op *op, struct tarn_maintain *maintain,
                                                  struct tarn_table *table /* NULL: all */,
-                                                 bool ended, struct tarn_job_info **out,
-                                                 size_t *count);
+                                                 bool ended, bool explain,
+                                                 struct tarn_job_info **out, size_t *count);
 /* `tarn compact`: picks for buckets whose partition begins with these values (prefix_count of the partition keys)
  * and queues them; ids of the tasks in *ids. dry_run queues nothing. */
 struct tarn_compact_order {

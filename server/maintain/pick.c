@@ -21,6 +21,7 @@ struct picker {
     struct run *runs; /* level 0 newest first, then levels ascending */
     int run_count;
     int top_level; /* the highest that exists for this bucket */
+    bool force_up_level_0;
 };
 
 int tarn_run_count(const struct tarn_manifest_entry *files, size_t count)
@@ -33,6 +34,17 @@ int tarn_run_count(const struct tarn_manifest_entry *files, size_t count)
         runs += files[i].file.level == 0 || first_of_level;
     }
     return runs;
+}
+
+static int64_t newest_of(const struct picker *p, const struct run *run)
+{
+    int64_t newest = TARN_FILE_NONE;
+    for (size_t i = run->begin; i < run->begin + run->count; i++)
+        if (p->files[i]->file.creation_time_ms != TARN_FILE_NONE)
+            newest = newest == TARN_FILE_NONE
+                         ? p->files[i]->file.creation_time_ms
+                         : TARN_MAX(newest, p->files[i]->file.creation_time_ms);
+    return newest;
 }
 
 /* Level 0 newest first (docs/format.md, "LSM state"), then by level. */
@@ -247,7 +259,7 @@ static bool pick_sorted(struct picker *p, bool full, int64_t now_ms, struct tarn
         count = size_ratio(p, now_ms, &why);
     if (count == 0)
         count = file_count(p, now_ms, &why);
-    if (count == 0 && p->options->force_up_level_0)
+    if (count == 0 && p->force_up_level_0)
         count = all_of_level_0(p, now_ms, &why);
     return take(p, count, why, out);
 }
@@ -272,7 +284,7 @@ static int by_size(const void *a, const void *b)
     return tarn_slice_compare(l->name, r->name);
 }
 
-int64_t tarn_maintain__small_limit(const struct tarn_options *o)
+int64_t tarn_maintain_small_limit(const struct tarn_options *o)
 {
     return (int64_t)((double)o->target_file_size * o->small_file_ratio);
 }
@@ -283,11 +295,11 @@ static bool pick_ordered(struct picker *p, bool full, struct tarn_pick *out)
     qsort(p->files, p->file_count, sizeof *p->files, by_sequence);
     size_t begin = 0, end = p->file_count;
     if (full) {
-        while (begin < end && p->files[begin]->file.size >= tarn_maintain__small_limit(p->options))
+        while (begin < end && p->files[begin]->file.size >= tarn_maintain_small_limit(p->options))
             begin++;
         bool small = false;
         for (size_t i = begin; i < end; i++)
-            small |= p->files[i]->file.size < tarn_maintain__small_limit(p->options);
+            small |= p->files[i]->file.size < tarn_maintain_small_limit(p->options);
         if (!small || end - begin < 2)
             return false;
         *out =
@@ -314,7 +326,7 @@ static bool pick_unaware(struct picker *p, bool full, struct tarn_pick *out)
     qsort(p->files, p->file_count, sizeof *p->files, by_size);
     size_t small = 0, count = 0;
     while (small < p->file_count &&
-           p->files[small]->file.size < tarn_maintain__small_limit(p->options))
+           p->files[small]->file.size < tarn_maintain_small_limit(p->options))
         small++;
     int64_t weight = 0;
     while (count < small && weight < 2 * p->options->target_file_size)
@@ -336,8 +348,31 @@ bool tarn_pick_compaction(const struct tarn_schema *schema, const struct tarn_op
                           struct tarn_arena *arena, struct tarn_pick *out)
 {
     struct picker p = {.options = options, .arena = arena};
+    p.force_up_level_0 = options->force_up_level_0 || tarn_maintain_is_waited_for(schema, options);
     make_runs(&p, bucket);
     if (!tarn_schema_is_append(schema))
         return pick_sorted(&p, full, now_ms, out);
     return options->bucket > 0 ? pick_ordered(&p, full, out) : pick_unaware(&p, full, out);
+}
+
+size_t tarn_pick_runs(const struct tarn_schema *schema, const struct tarn_options *options,
+                      const struct tarn_bucket_files *bucket, struct tarn_arena *arena,
+                      struct tarn_run **out)
+{
+    struct picker p = {.options = options, .arena = arena};
+    make_runs(&p, bucket);
+    bool append = tarn_schema_is_append(schema);
+    if (append)
+        qsort(p.files, p.file_count, sizeof *p.files, options->bucket > 0 ? by_sequence : by_size);
+    size_t count = append ? p.file_count : (size_t)p.run_count;
+    *out = tarn_arena_calloc(arena, count + 1, sizeof **out);
+    for (size_t i = 0; i < count; i++) {
+        struct run of_file = {.level = 0, .begin = i, .count = 1};
+        if (append)
+            of_file.size = p.files[i]->file.size;
+        const struct run *run = append ? &of_file : &p.runs[i];
+        (*out)[i] =
+            (struct tarn_run){run->level, (int32_t)run->count, run->size, newest_of(&p, run)};
+    }
+    return count;
 }

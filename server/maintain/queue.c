@@ -5,6 +5,7 @@
 /* The queue: leasing tasks, keeping leases alive, and committing what comes back. */
 
 #define BACK_OFF_MS 1000
+#define SWEEP_MS 60000 /* between two looks for tenants that are forgotten */
 
 static void tick(void *arg);
 
@@ -14,18 +15,21 @@ struct tarn_maintain *tarn_maintain_new(const struct tarn_maintain_options *opti
     m->options = *options;
     m->started_ms = tarn_clock_mono_ms();
     pthread_mutex_init(&m->lock, NULL);
+    pthread_mutex_init(&m->pictures_lock, NULL);
     pthread_condattr_t attributes;
     pthread_condattr_init(&attributes);
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
     pthread_cond_init(&m->changed, &attributes);
     pthread_condattr_destroy(&attributes);
-    m->tasks_end = &m->tasks;
+    m->ended_end = &m->ended;
+    m->ids = tarn_map_new();
+    m->open_buckets = tarn_map_new();
+    tarn_maintain__init_budgets(m);
     m->next_id = 1;
     m->next_token = (tarn_catalog_epoch(options->catalog) << 32) +
                     1; /* tokens of an earlier epoch are smaller */
     m->dirty = tarn_map_new();
     m->cooling = tarn_map_new();
-    m->resting = tarn_map_new();
     m->followed = tarn_map_new();
     m->due = tarn_map_new();
     m->timer = tarn_timer_new(options->exec, options->check_interval_ms, options->check_interval_ms,
@@ -42,6 +46,7 @@ void tarn_maintain__task_free(struct task *task)
     tarn_table_unref(task->table);
     tarn_buf_drop(&task->partition);
     tarn_buf_drop(&task->partition_text);
+    tarn_arena_free(task->explained);
     free(task->worker);
     free(task->failure);
     free(task);
@@ -55,13 +60,14 @@ static void free_maps(struct tarn_maintain *m)
     while (tarn_map_next(m->dirty, &cursor, &key, &value))
         tarn_table_unref(value);
     tarn_map_free(m->dirty);
-    struct tarn_map *const owned[] = {m->cooling, m->resting, m->followed};
-    for (size_t i = 0; i < TARN_COUNT_OF(owned); i++) {
-        cursor = 0;
-        while (tarn_map_next(owned[i], &cursor, &key, &value))
-            free(value);
-        tarn_map_free(owned[i]);
-    }
+    cursor = 0;
+    while (tarn_map_next(m->cooling, &cursor, &key, &value))
+        free(value);
+    tarn_map_free(m->cooling);
+    tarn_map_free(m->ids);
+    tarn_map_free(m->open_buckets);
+    tarn_maintain__sweep_tenants(m, true);
+    tarn_map_free(m->tenants);
 }
 
 void tarn_maintain_free(struct tarn_maintain *m)
@@ -75,9 +81,13 @@ void tarn_maintain_free(struct tarn_maintain *m)
     tarn_timer_cancel(m->timer);
     tarn_timer_cancel(m->expire_timer);
     tarn_maintain__expire_end(m);
-    while (m->tasks != NULL) {
-        struct task *task = m->tasks;
-        m->tasks = task->next;
+    tarn_maintain__follow_end(m);
+    for (size_t i = 0; i < m->open_count; i++)
+        tarn_maintain__task_free(m->open[i]);
+    free(m->open);
+    while (m->ended != NULL) {
+        struct task *task = m->ended;
+        m->ended = task->next;
         tarn_maintain__task_free(task);
     }
     while (m->workers != NULL) {
@@ -91,6 +101,7 @@ void tarn_maintain_free(struct tarn_maintain *m)
     }
     free_maps(m);
     pthread_cond_destroy(&m->changed);
+    pthread_mutex_destroy(&m->pictures_lock);
     pthread_mutex_destroy(&m->lock);
     free(m);
 }
@@ -130,21 +141,48 @@ bool tarn_maintain__wait(struct tarn_maintain *m, const struct tarn_op *op, int6
 
 /* --- ends of tasks; the lock is held --- */
 
-static void forget_oldest_ended(struct tarn_maintain *m)
+static struct tarn_slice id_key(const int64_t *id)
 {
-    struct task **at = &m->tasks;
-    while (m->ended_count > TARN_ENDED_TASKS_KEPT && *at != NULL) {
-        struct task *t = *at;
-        if (t->state != TASK_DONE && t->state != TASK_FAILED) {
-            at = &t->next;
-            continue;
-        }
-        *at = t->next;
-        if (m->tasks_end == &t->next)
-            m->tasks_end = at;
-        m->ended_count--;
-        tarn_maintain__task_free(t);
-    }
+    return tarn_slice_of((const uint8_t *)id, sizeof *id);
+}
+
+static struct task *find_task(struct tarn_maintain *m, int64_t id)
+{
+    return tarn_map_find(m->ids, id_key(&id));
+}
+
+void tarn_maintain__open(struct tarn_maintain *m, struct task *t)
+{
+    TARN_OWN(tarn_buf_drop) struct tarn_buf key = {0};
+    TARN_GROW(m->open, m->open_count, m->open_capacity);
+    t->place = m->open_count;
+    m->open[m->open_count++] = t;
+    tarn_map_set(m->ids, id_key(&t->id), t);
+    tarn_maintain__bucket_key(t->table, tarn_buf_slice(&t->partition), t->bucket, &key);
+    tarn_map_set(m->open_buckets, tarn_buf_slice(&key), t);
+    tarn_metric_set(TARN_M_TASKS_QUEUED, NULL, (double)m->open_count);
+}
+
+/* From the open ones to those that ended, of which the oldest is forgotten where they are too many. */
+static void move_to_ended(struct tarn_maintain *m, struct task *t)
+{
+    TARN_OWN(tarn_buf_drop) struct tarn_buf key = {0};
+    tarn_maintain__bucket_key(t->table, tarn_buf_slice(&t->partition), t->bucket, &key);
+    tarn_map_remove(m->open_buckets, tarn_buf_slice(&key));
+    tarn_maintain__leave_tenants(t);
+    m->open[t->place] = m->open[--m->open_count];
+    m->open[t->place]->place = t->place;
+    tarn_metric_set(TARN_M_TASKS_QUEUED, NULL, (double)m->open_count);
+    t->of_database = t->of_table = NULL;
+    *m->ended_end = t;
+    m->ended_end = &t->next;
+    if (++m->ended_count <= TARN_ENDED_TASKS_KEPT)
+        return;
+    struct task *oldest = m->ended;
+    m->ended = oldest->next;
+    m->ended_count--;
+    tarn_map_remove(m->ids, id_key(&oldest->id));
+    tarn_maintain__task_free(oldest);
 }
 
 static void leave_worker(struct tarn_maintain *m, struct task *t)
@@ -152,6 +190,7 @@ static void leave_worker(struct tarn_maintain *m, struct task *t)
     struct worker *w = t->worker == NULL ? NULL : tarn_maintain__worker(m, t->worker);
     if (w != NULL && w->busy > 0)
         w->busy--;
+    tarn_maintain__end_running(m, t);
     tarn_metric_add(TARN_M_LEASES, NULL, -1);
 }
 
@@ -168,14 +207,11 @@ static void end_task(struct tarn_maintain *m, struct task *t, enum task_state st
     }
     t->state = state;
     t->ended_ms = tarn_clock_wall_ms();
-    m->open_count--;
-    m->ended_count++;
-    tarn_metric_set(TARN_M_TASKS_QUEUED, NULL, (double)m->open_count);
     tarn_metric_add(TARN_M_COMPACTIONS, state == TASK_DONE ? "done" : "failed", 1);
     if (state == TASK_FAILED) /* not again at once: the same files would fail the same way */
         tarn_maintain__cool(m, t->table, tarn_buf_slice(&t->partition), t->bucket,
                             TARN_COOL_DOWN_MS);
-    forget_oldest_ended(m);
+    move_to_ended(m, t);
     pthread_cond_broadcast(&m->changed);
 }
 
@@ -208,8 +244,9 @@ static void fail_lease(struct tarn_maintain *m, struct task *t, enum tarn_reason
 
 void tarn_maintain__take_back(struct tarn_maintain *m, const char *worker_id, const char *failure)
 {
-    for (struct task *t = m->tasks, *next; t != NULL; t = next) {
-        next = t->next;
+    for (size_t i = m->open_count;
+         i-- > 0;) { /* from behind: one that ends is replaced by the last */
+        struct task *t = m->open[i];
         if (t->state == TASK_LEASED && t->token > 0 && strcmp(t->worker, worker_id) == 0)
             fail_lease(m, t, TARN_NO_REASON, failure);
     }
@@ -240,41 +277,33 @@ static void tick(void *arg)
     struct tarn_maintain *m = arg;
     pthread_mutex_lock(&m->lock);
     int64_t now = tarn_clock_mono_ms();
-    for (struct task *t = m->tasks, *next; t != NULL; t = next) {
-        next = t->next;
+    for (size_t i = m->open_count;
+         i-- > 0;) { /* from behind: one that ends is replaced by the last */
+        struct task *t = m->open[i];
         if (t->state == TASK_LEASED && t->deadline_ms < now)
             fail_lease(m, t, TARN_NO_REASON, "its lease ran out: the worker said nothing in time");
     }
     tarn_maintain__drop_silent_workers(m);
+    if (now >= m->sweep_ms) {
+        tarn_maintain__sweep_tenants(m, false);
+        m->sweep_ms = now + SWEEP_MS;
+    }
     pthread_mutex_unlock(&m->lock);
     tarn_maintain__check(m);
+    tarn_maintain__measure_lag(m);
     if (m->options.state != NULL)
         tarn_state_tidy(m->options.state);
 }
 
 /* --- leasing --- */
 
-static struct task *best_queued(struct tarn_maintain *m)
+static void lease(struct tarn_maintain *m, const struct choice *choice, struct task *t,
+                  struct worker *w)
 {
-    struct task *best = NULL;
-    int64_t now = tarn_clock_mono_ms();
-    for (struct task *t = m->tasks; t != NULL; t = t->next)
-        if (t->state == TASK_QUEUED && t->not_before_ms <= now &&
-            (best == NULL || t->priority > best->priority))
-            best = t;
-    return best;
-}
-
-static struct task *find_task(struct tarn_maintain *m, int64_t id)
-{
-    for (struct task *t = m->tasks; t != NULL; t = t->next)
-        if (t->id == id)
-            return t;
-    return NULL;
-}
-
-static void lease(struct tarn_maintain *m, struct task *t, struct worker *w)
-{
+    tarn_maintain__keep_decision(m, choice, t);
+    t->charged = 0;
+    tarn_maintain__charge(m, t, t->bytes);
+    tarn_maintain__begin_running(m, t, w);
     t->state = TASK_LEASED;
     t->token = m->next_token++;
     t->seen_id = 0;
@@ -290,7 +319,7 @@ static void lease(struct tarn_maintain *m, struct task *t, struct worker *w)
 static struct tarn_status *fill_task(struct tarn_op *op, struct tarn_catalog *catalog,
                                      struct tarn_table *table, struct tarn_slice partition,
                                      int32_t bucket, bool full, struct tarn_task *out,
-                                     bool *nothing)
+                                     struct tarn_explained_pick **explained, bool *nothing)
 {
     TARN_OWN(tarn_table_view_drop) const struct tarn_table_view *view = NULL;
     TARN_TRY(tarn_table_look(op, table, &view));
@@ -300,8 +329,9 @@ static struct tarn_status *fill_task(struct tarn_op *op, struct tarn_catalog *ca
     out->seen_id = view->has_snapshot ? view->snapshot.id : 0;
     TARN_TRY(tarn_table_bucket(op, table, partition, bucket, &files));
     struct tarn_pick pick;
-    *nothing = !tarn_pick_compaction(&view->schema, &view->options, &files, full,
-                                     tarn_maintain__local_ms(), op->arena, &pick);
+    int64_t local = tarn_maintain__local_ms();
+    *nothing =
+        !tarn_pick_compaction(&view->schema, &view->options, &files, full, local, op->arena, &pick);
     if (*nothing) /* nor is there any in a table whose folder others removed */
         return tarn_catalog_check_table(op, catalog, table);
     out->partition = partition;
@@ -312,7 +342,25 @@ static struct tarn_status *fill_task(struct tarn_op *op, struct tarn_catalog *ca
         out->files[i] = *pick.files[i];
     out->output_level = pick.output_level;
     out->drop_delete = pick.drop_delete;
+    out->why = pick.why;
+    *explained = tarn_maintain__explain_pick(op->arena, view, &files, full, local);
     return TARN_OK;
+}
+
+/* What it will do is known now, and what it takes of the budgets. */
+static void note_filled(struct tarn_maintain *m, struct task *t, const struct tarn_task *filled,
+                        const struct tarn_explained_pick *explained)
+{
+    int64_t bytes = 0;
+    for (size_t i = 0; i < filled->file_count; i++)
+        bytes += filled->files[i].file.size;
+    t->seen_id = filled->seen_id;
+    t->why = filled->why;
+    t->bytes = bytes;
+    t->file_count = (int32_t)filled->file_count;
+    t->output_level = filled->output_level;
+    tarn_maintain__charge(m, t, bytes - t->charged);
+    tarn_maintain__keep_pick(t, explained);
 }
 
 /* One task for the worker; *got false: none is due. The lock is held, and let go while the bucket is read. */
@@ -324,10 +372,11 @@ static struct tarn_status *lease_one(struct tarn_op *op, struct tarn_maintain *m
         struct worker *w = tarn_maintain__worker(m, worker_id);
         if (w == NULL)
             return tarn_status_new(TARN_WORKER_LOST, "worker %s is not registered here", worker_id);
-        struct task *t = best_queued(m);
+        struct choice choice;
+        struct task *t = tarn_maintain__choose(m, w, &choice);
         if (t == NULL)
             return TARN_OK;
-        lease(m, t, w);
+        lease(m, &choice, t, w);
         int64_t id = t->id, token = t->token;
         struct tarn_slice partition = tarn_arena_copy(op->arena, tarn_buf_slice(&t->partition));
         int32_t bucket = t->bucket;
@@ -336,19 +385,22 @@ static struct tarn_status *lease_one(struct tarn_op *op, struct tarn_maintain *m
                                   .token = token,
                                   .lease_ms = m->options.lease_ms,
                                   .table = tarn_table_ref(t->table)};
+        struct tarn_explained_pick *explained = NULL;
         pthread_mutex_unlock(&m->lock);
-        struct tarn_status *s =
-            fill_task(op, m->options.catalog, out->table, partition, bucket, full, out, &nothing);
+        struct tarn_status *s = fill_task(op, m->options.catalog, out->table, partition, bucket,
+                                          full, out, &explained, &nothing);
         pthread_mutex_lock(&m->lock);
         if (s == TARN_OK && !nothing) {
             t = find_task(m, id);
             if (t != NULL && t->token == token)
-                t->seen_id = out->seen_id;
+                note_filled(m, t, out, explained);
             *got = true;
             return TARN_OK;
         }
         tarn_table_drop_ref(&out->table);
         t = find_task(m, id);
+        if (t != NULL && t->token == token) /* nothing was read */
+            tarn_maintain__charge(m, t, -t->charged);
         if (t != NULL && t->token == token && s != TARN_OK)
             fail_lease(m, t, tarn_status_reason(s), tarn_status_message(s));
         else if (t != NULL && t->token == token) {
@@ -473,6 +525,9 @@ static void close_report(struct tarn_maintain *m, const struct tarn_report *repo
     leave_worker(m, t);
     t->snapshot_id = snapshot_id;
     t->bytes_rewritten = report->bytes_out;
+    t->rows_in = report->rows_in;
+    t->rows_out = report->rows_out;
+    t->cpu_ns = report->cpu_ns;
     tarn_metric_add(TARN_M_COMPACTED_BYTES, NULL, (double)report->bytes_in);
     end_task(m, t, TASK_DONE);
 }
@@ -488,6 +543,10 @@ struct tarn_status *tarn_maintain_report(struct tarn_op *op, struct tarn_maintai
     *snapshot_id = 0;
     pthread_mutex_lock(&m->lock);
     struct tarn_status *s = open_report(m, worker_id, report, &table, &done, snapshot_id);
+    if (s == TARN_OK && !done) {
+        tarn_budget_take(&m->cpu, report->cpu_ns, tarn_clock_mono_ms());
+        tarn_metric_add(TARN_M_COMPACTION_CPU, NULL, (double)report->cpu_ns / 1e9);
+    }
     const struct task *reported = find_task(m, report->lease.task_id);
     if (reported != NULL) {
         tarn_buf_add_slice(&partition, tarn_buf_slice(&reported->partition));
@@ -531,7 +590,8 @@ static const char *copy(struct tarn_op *op, const char *text)
     return text == NULL ? "" : tarn_arena_str(op->arena, tarn_slice_str(text));
 }
 
-static void describe(struct tarn_op *op, struct task *t, struct tarn_job_info *out)
+static void describe(struct tarn_op *op, struct tarn_maintain *m, const struct choice *choice,
+                     struct task *t, struct tarn_job_info *out)
 {
     *out = (struct tarn_job_info){.id = t->id,
                                   .table = copy(op, tarn_table_name(t->table)),
@@ -547,22 +607,45 @@ static void describe(struct tarn_op *op, struct task *t, struct tarn_job_info *o
                                   .bytes = t->bytes,
                                   .created_ms = t->created_ms,
                                   .ended_ms = t->ended_ms,
-                                  .priority = t->priority};
+                                  .snapshot_id = t->snapshot_id,
+                                  .bytes_written = t->bytes_rewritten,
+                                  .rows_in = t->rows_in,
+                                  .rows_out = t->rows_out,
+                                  .cpu_ns = t->cpu_ns};
+    out->priority = t->state == TASK_QUEUED ? tarn_maintain__priority(m, choice, t)
+                    : t->decision != NULL   ? t->decision->score.total
+                                            : 0;
+}
+
+static int by_id(const void *a, const void *b)
+{
+    const struct tarn_job_info *l = a, *r = b;
+    return l->id < r->id ? -1 : l->id > r->id;
 }
 
 struct tarn_status *tarn_maintain_jobs(struct tarn_op *op, struct tarn_maintain *m,
-                                       struct tarn_table *table, bool ended,
+                                       struct tarn_table *table, bool ended, bool explain,
                                        struct tarn_job_info **out, size_t *count)
 {
+    struct choice choice;
     pthread_mutex_lock(&m->lock);
+    tarn_maintain__begin_choice(m, &choice);
     *out = tarn_arena_calloc(op->arena, m->open_count + m->ended_count + 1, sizeof **out);
     *count = 0;
-    for (struct task *t = m->tasks; t != NULL; t = t->next) {
-        bool is_open = t->state == TASK_QUEUED || t->state == TASK_LEASED;
-        if ((is_open || ended) && (table == NULL || t->table == table))
-            describe(op, t, &(*out)[(*count)++]);
+    struct task *next_ended = ended ? m->ended : NULL;
+    for (size_t i = 0; i < m->open_count || next_ended != NULL;) {
+        struct task *t = i < m->open_count ? m->open[i++] : next_ended;
+        if (t == next_ended)
+            next_ended = t->next;
+        if (table != NULL && t->table != table)
+            continue;
+        struct tarn_job_info *info = &(*out)[(*count)++];
+        describe(op, m, &choice, t, info);
+        if (explain)
+            tarn_maintain__explain_task(op, m, &choice, t, info);
     }
     pthread_mutex_unlock(&m->lock);
+    qsort(*out, *count, sizeof **out, by_id);
     return TARN_OK;
 }
 

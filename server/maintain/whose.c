@@ -36,6 +36,15 @@ const char *tarn_maintain_lacks(const struct tarn_schema *schema,
     return find_asked(schema);
 }
 
+bool tarn_maintain_is_waited_for(const struct tarn_schema *schema,
+                                 const struct tarn_options *options)
+{
+    struct tarn_slice producer = tarn_schema_option(schema, "changelog-producer");
+    return !tarn_schema_is_append(schema) &&
+           (options->deletion_vectors || options->merge_engine == TARN_MERGE_FIRST_ROW ||
+            tarn_slice_is(producer, "lookup") || tarn_slice_is(producer, "full-compaction"));
+}
+
 bool tarn_maintain_expires(const struct tarn_schema *schema, const struct tarn_options *options)
 {
     if (options->write_only)

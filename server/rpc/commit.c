@@ -146,12 +146,29 @@ void tarn_rpc__put_commit(const struct tarn_commit_result *result, Tarn__V1__Com
     out->sequence_overlaps = result->sequence_overlap_count;
 }
 
+bool tarn_rpc__put_backlog(const struct tarn_backlog *backlog, Tarn__V1__Backlog *out)
+{
+    tarn__v1__backlog__init(out);
+    out->advice = backlog->advice == TARN_BACKLOG_WAIT     ? TARN__V1__BACKLOG__ADVICE__WAIT
+                  : backlog->advice == TARN_BACKLOG_BEHIND ? TARN__V1__BACKLOG__ADVICE__BEHIND
+                                                           : TARN__V1__BACKLOG__ADVICE__NONE;
+    out->partition = tarn_rpc__bytes(backlog->partition);
+    out->bucket = backlog->bucket;
+    out->sorted_runs = backlog->runs;
+    out->compaction_trigger = backlog->run_trigger;
+    out->stop_trigger = backlog->run_stop_trigger;
+    out->retry_after_ms = backlog->retry_after_ms;
+    return backlog->advice != TARN_BACKLOG_NONE;
+}
+
 /* --- methods --- */
 
 struct commit_run { /* in the op's arena */
     struct tarn_rpc__run *run;
     struct tarn_commit_request request;
     struct tarn_commit_result result;
+    struct tarn_backlog backlog;
+    Tarn__V1__Backlog backlog_message;
 };
 
 static void answer_commit(void *arg, struct tarn_status *status)
@@ -163,6 +180,8 @@ static void answer_commit(void *arg, struct tarn_status *status)
         return;
     }
     tarn_rpc__put_commit(&c->result, &response);
+    if (tarn_rpc__put_backlog(&c->backlog, &c->backlog_message))
+        response.backlog = &c->backlog_message;
     tarn_rpc__finish(c->run, &response.base);
 }
 
@@ -175,7 +194,7 @@ void tarn_rpc__commit(struct tarn_op *op, struct tarn_service *service, const vo
     if (s != TARN_OK)
         tarn_rpc__refuse(run, s);
     else
-        tarn_service_commit(op, service, &c->request, &c->result, answer_commit, c);
+        tarn_service_commit(op, service, &c->request, &c->result, &c->backlog, answer_commit, c);
 }
 
 struct tarn_status *tarn_rpc__get_commit(struct tarn_op *op, struct tarn_service *service,

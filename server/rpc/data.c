@@ -1,6 +1,7 @@
 #include "rpc/data.h"
 
 #include "rpc/channels.h"
+#include "rpc/table.h"
 #include "service/subscribe.h"
 
 /*
@@ -207,11 +208,15 @@ static struct tarn_status *commit(struct tarn_op *op, struct tarn_rpc *rpc,
                                   struct tarn_ingest *ingest, Tarn__V1__IngestResponse *r)
 {
     struct tarn_slice *entries = tarn_rpc__slices(op, r->entries, r->n_entries);
+    struct tarn_backlog backlog;
     bool repeated;
     ingest->changelog = tarn_rpc__slices(op, r->changelog, r->n_changelog);
     ingest->changelog_count = r->n_changelog;
     TARN_TRY(tarn_service_ingest_commit(op, tarn_rpc__service(rpc), ingest, entries, r->n_entries,
-                                        &r->snapshot_id, &repeated));
+                                        &r->snapshot_id, &repeated, &backlog));
+    Tarn__V1__Backlog *message = TARN_RPC_NEW(op, Tarn__V1__Backlog, backlog);
+    if (tarn_rpc__put_backlog(&backlog, message))
+        r->backlog = message;
     r->repeated_commit = repeated;
     if (repeated)
         r->rows = r->files_written = r->bytes_written = 0;

@@ -10,6 +10,7 @@
 
 #include "rpc/rpc.h"
 #include "tarn/v1/common.pb-c.h"
+#include "tarn/v1/maintenance.pb-c.h"
 
 /* Between daemon and worker: plans and lists of files are larger than what clients send. */
 #define TARN_RPC_WORKER_MESSAGE_MAX (64 << 20)
@@ -121,5 +122,8 @@ struct tarn_field tarn_rpc__field(const Tarn__V1__Field *field);
 struct tarn_partition_value *tarn_rpc__partition(struct tarn_op *op,
                                                  Tarn__V1__PartitionValue *const *values,
                                                  size_t count);
+
+/* --- decision.c --- */
+Tarn__V1__Decision *tarn_rpc__decision(struct tarn_op *op, const struct tarn_decision *in);
 
 #endif

@@ -1,4 +1,5 @@
 #include "rpc/internal.h"
+#include "rpc/table.h"
 
 #include "tarn/v1/admin.pb-c.h"
 #include "tarn/v1/maintenance.pb-c.h"
@@ -26,6 +27,12 @@ static Tarn__V1__Job **put_jobs(struct tarn_op *op, const struct tarn_job_info *
         j->ended_ms = jobs[i].ended_ms;
         j->failure = tarn_rpc__str(jobs[i].failure);
         j->attempts = jobs[i].attempts;
+        j->snapshot_id = jobs[i].snapshot_id;
+        j->bytes_written = jobs[i].bytes_written;
+        j->rows_in = jobs[i].rows_in;
+        j->rows_out = jobs[i].rows_out;
+        j->cpu_ns = jobs[i].cpu_ns;
+        j->decision = jobs[i].decision == NULL ? NULL : tarn_rpc__decision(op, jobs[i].decision);
         out[i] = j;
     }
     return out;
@@ -101,10 +108,22 @@ static struct tarn_status *list_jobs(struct tarn_op *op, struct tarn_service *se
     struct tarn_table_ref ref = tarn_rpc__ref(q->table);
     struct tarn_job_info *jobs;
     size_t count;
-    TARN_TRY(tarn_service_list_jobs(op, service, q->table == NULL ? NULL : &ref, q->ended, &jobs,
-                                    &count));
+    TARN_TRY(tarn_service_list_jobs(op, service, q->table == NULL ? NULL : &ref, q->ended,
+                                    q->explain, &jobs, &count));
     r->jobs = put_jobs(op, jobs, count);
     r->n_jobs = count;
+    return TARN_OK;
+}
+
+static struct tarn_status *get_backlog(struct tarn_op *op, struct tarn_service *service,
+                                       const void *request, void *response)
+{
+    const Tarn__V1__GetBacklogRequest *q = request;
+    Tarn__V1__GetBacklogResponse *r = response;
+    struct tarn_backlog backlog;
+    TARN_TRY(tarn_service_backlog(op, service, tarn_rpc__ref(q->table), &backlog));
+    r->backlog = TARN_RPC_NEW(op, Tarn__V1__Backlog, backlog);
+    tarn_rpc__put_backlog(&backlog, r->backlog);
     return TARN_OK;
 }
 
@@ -181,6 +200,8 @@ const struct tarn_rpc__method tarn_rpc__maintenance_methods[] = {
     TARN_RPC_STREAM(MaintenanceService, Compact, compact),
     TARN_RPC_UNARY(MaintenanceService, Expire, expire_request, expire_response, expire),
     TARN_RPC_UNARY(MaintenanceService, ListJobs, list_jobs_request, list_jobs_response, list_jobs),
+    TARN_RPC_UNARY(MaintenanceService, GetBacklog, get_backlog_request, get_backlog_response,
+                   get_backlog),
     TARN_RPC_UNARY(AdminService, GetStatus, get_status_request, get_status_response, get_status),
     TARN_RPC_END,
 };

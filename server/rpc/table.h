@@ -22,6 +22,8 @@ Tarn__V1__Snapshot *tarn_rpc__put_snapshot(struct tarn_op *op, const struct tarn
 TARN_MUST struct tarn_status *tarn_rpc__take_commit(struct tarn_op *op,
                                                     const Tarn__V1__CommitRequest *q,
                                                     struct tarn_commit_request *out);
+/* False: there is nothing to say. */
+bool tarn_rpc__put_backlog(const struct tarn_backlog *backlog, Tarn__V1__Backlog *out);
 void tarn_rpc__put_commit(const struct tarn_commit_result *result, Tarn__V1__CommitResponse *out);
 
 /* --- methods that have a file of their own --- */

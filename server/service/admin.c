@@ -65,7 +65,7 @@ static struct tarn_status *sum_up_jobs(struct tarn_op *op, struct tarn_service *
 {
     struct tarn_job_info *jobs;
     size_t count;
-    TARN_TRY(tarn_maintain_jobs(op, service->maintain, NULL, true, &jobs, &count));
+    TARN_TRY(tarn_maintain_jobs(op, service->maintain, NULL, true, false, &jobs, &count));
     for (size_t i = 0; i < count; i++) {
         out->tasks_queued += strcmp(jobs[i].state, "queued") == 0;
         out->tasks_leased += strcmp(jobs[i].state, "leased") == 0;

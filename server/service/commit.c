@@ -324,6 +324,9 @@ struct commit_run {
     struct tarn_service *service;
     struct tarn_table *table;
     const struct tarn_table_view *view; /* what the request was completed with may lie in it */
+    struct tarn_op *op;
+    const struct tarn_commit *commit;
+    struct tarn_backlog *backlog;
     struct tarn_status *status;
     tarn_commit_done_fn done;
     void *arg;
@@ -340,6 +343,9 @@ static struct tarn_status *open_commit(struct tarn_op *op, struct commit_run *ru
 static void end_commit(void *arg)
 {
     struct commit_run *run = arg;
+    if (run->status == TARN_OK)
+        tarn_maintain_backlog(run->op, run->service->maintain, run->table,
+                              run->commit->append.entries, run->commit->append.count, run->backlog);
     tarn_table_view_drop(&run->view);
     tarn_table_drop_ref(&run->table);
     run->done(run->arg, run->status);
@@ -355,10 +361,16 @@ static void post_end(void *arg, struct tarn_status *status)
 
 void tarn_service_commit(struct tarn_op *op, struct tarn_service *service,
                          struct tarn_commit_request *request, struct tarn_commit_result *out,
-                         tarn_commit_done_fn done, void *arg)
+                         struct tarn_backlog *backlog, tarn_commit_done_fn done, void *arg)
 {
     struct commit_run *run = tarn_arena_calloc(op->arena, 1, sizeof *run);
-    *run = (struct commit_run){.service = service, .done = done, .arg = arg};
+    *run = (struct commit_run){.service = service,
+                               .op = op,
+                               .commit = &request->commit,
+                               .backlog = backlog,
+                               .done = done,
+                               .arg = arg};
+    *backlog = (struct tarn_backlog){0};
     run->status = open_commit(op, run, request);
     if (run->status != TARN_OK)
         end_commit(run);

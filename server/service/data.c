@@ -167,10 +167,12 @@ static struct tarn_status *still_there(struct tarn_op *op, struct tarn_service *
 struct tarn_status *tarn_service_ingest_commit(struct tarn_op *op, struct tarn_service *service,
                                                const struct tarn_ingest *ingest,
                                                const struct tarn_slice *packed, size_t count,
-                                               int64_t *snapshot_id, bool *repeated)
+                                               int64_t *snapshot_id, bool *repeated,
+                                               struct tarn_backlog *backlog)
 {
     *snapshot_id = 0;
     *repeated = false;
+    *backlog = (struct tarn_backlog){0};
     if (count == 0 && ingest->overwrite != TARN_OVERWRITE_TABLE)
         return TARN_OK;
     struct tarn_manifest_entry *entries, *changelog;
@@ -208,6 +210,7 @@ struct tarn_status *tarn_service_ingest_commit(struct tarn_op *op, struct tarn_s
      * snapshot is not worth a guess: they stay, and orphan removal finds out. */
     *snapshot_id = result.append_snapshot_id;
     *repeated = result.repeated;
+    tarn_maintain_backlog(op, service->maintain, ingest->table, entries, count, backlog);
     for (size_t i = 0; i < count && !result.repeated; i++)
         tarn_metric_add(TARN_M_ROWS_LOADED, NULL, (double)entries[i].file.row_count);
     return TARN_OK;

@@ -195,14 +195,23 @@ struct tarn_status *tarn_service_expire(struct tarn_op *op, struct tarn_service 
                                 order->older_than_ms, order->dry_run, out);
 }
 
+struct tarn_status *tarn_service_backlog(struct tarn_op *op, struct tarn_service *service,
+                                         struct tarn_table_ref ref, struct tarn_backlog *out)
+{
+    TARN_OWN(tarn_table_drop_ref) struct tarn_table *table = NULL;
+    TARN_TRY(tarn_service__table(op, service, ref, TARN_ACTION_READ, &table));
+    tarn_maintain_table_backlog(op, service->maintain, table, out);
+    return TARN_OK;
+}
+
 struct tarn_status *tarn_service_list_jobs(struct tarn_op *op, struct tarn_service *service,
                                            const struct tarn_table_ref *ref, bool ended,
-                                           struct tarn_job_info **out, size_t *count)
+                                           bool explain, struct tarn_job_info **out, size_t *count)
 {
     TARN_OWN(tarn_table_drop_ref) struct tarn_table *table = NULL;
     if (ref != NULL)
         TARN_TRY(tarn_service__table(op, service, *ref, TARN_ACTION_READ, &table));
     else
         TARN_TRY(tarn_service__check(op, service, TARN_ACTION_READ, tarn_slice_str(NULL)));
-    return tarn_maintain_jobs(op, service->maintain, table, ended, out, count);
+    return tarn_maintain_jobs(op, service->maintain, table, ended, explain, out, count);
 }

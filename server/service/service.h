@@ -376,7 +376,7 @@ TARN_MUST struct tarn_status *tarn_service_commit_snapshot(
  * before this returns. op, request and *out must live until then. */
 void tarn_service_commit(struct tarn_op *op, struct tarn_service *service,
                          struct tarn_commit_request *request, struct tarn_commit_result *out,
-                         tarn_commit_done_fn done, void *arg);
+                         struct tarn_backlog *backlog, tarn_commit_done_fn done, void *arg);
 /* All of them, or none; one a table, appends only. OUTCOME_UNKNOWN: it may happen yet, and will be finished where it
  * has begun. Refused by one table after others landed: an error that says so. */
 TARN_MUST struct tarn_status *tarn_service_commit_tables(struct tarn_op *op,
@@ -436,7 +436,7 @@ TARN_MUST struct tarn_status *tarn_service_ingest_begin(
 TARN_MUST struct tarn_status *tarn_service_ingest_commit(
     struct tarn_op *op, struct tarn_service *service, const struct tarn_ingest *ingest,
     const struct tarn_slice *packed, size_t count, int64_t *snapshot_id /* 0: no files */,
-    bool *repeated);
+    bool *repeated, struct tarn_backlog *backlog);
 void tarn_service_ingest_end(struct tarn_service *service, struct tarn_ingest *ingest,
                              bool worker_failed);
 
@@ -501,8 +501,12 @@ TARN_MUST struct tarn_status *tarn_service_expire(struct tarn_op *op, struct tar
 TARN_MUST struct tarn_status *tarn_service_list_jobs(struct tarn_op *op,
                                                      struct tarn_service *service,
                                                      const struct tarn_table_ref *ref /* or NULL */,
-                                                     bool ended, struct tarn_job_info **out,
-                                                     size_t *count);
+                                                     bool ended, bool explain,
+                                                     struct tarn_job_info **out, size_t *count);
+/* Of the bucket that is furthest behind. */
+TARN_MUST struct tarn_status *tarn_service_backlog(struct tarn_op *op, struct tarn_service *service,
+                                                   struct tarn_table_ref ref,
+                                                   struct tarn_backlog *out);
 
 /* --- workers --- */
 TARN_MUST struct tarn_status *tarn_service_register(struct tarn_op *op,

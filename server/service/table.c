@@ -527,7 +527,9 @@ struct tarn_status *tarn_service_drop_table(struct tarn_op *op, struct tarn_serv
         return TARN_OK;
     }
     TARN_TRY(s);
-    return entry == NULL
-               ? tarn_catalog_drop_table(op, service->catalog, table, ref.database, ref.table)
-               : tarn_catalog_drop_entry(op, service->catalog, entry->database, entry->name);
+    if (entry != NULL)
+        return tarn_catalog_drop_entry(op, service->catalog, entry->database, entry->name);
+    TARN_TRY(tarn_catalog_drop_table(op, service->catalog, table, ref.database, ref.table));
+    tarn_maintain_forget(service->maintain, table);
+    return TARN_OK;
 }

@@ -66,6 +66,7 @@ struct touched { /* an identity in the batch: the state doesn't show it yet */
 struct live_change { /* for the pages */
     struct tarn_slice key;
     int count;
+    struct tarn_file_change file;
 };
 
 struct tarn_index_batch {
@@ -129,11 +130,21 @@ static void touch(struct tarn_index_batch *b, struct tarn_slice name_key, struct
     tarn_map_set(b->touched, name_key, t);
 }
 
-static void note_change(struct tarn_index_batch *b, struct tarn_slice live_key, int count)
+static void note_change(struct tarn_index_batch *b, struct tarn_slice live_key, int count,
+                        const struct tarn_data_file *f)
 {
     TARN_GROW(b->changes, b->change_count, b->change_capacity);
-    b->changes[b->change_count++] =
-        (struct live_change){tarn_arena_copy(b->arena, live_key), count};
+    struct live_change *c = &b->changes[b->change_count++];
+    *c = (struct live_change){.key = tarn_arena_copy(b->arena, live_key), .count = count};
+    c->file = (struct tarn_file_change){.added = count > 0,
+                                        .level = f->level,
+                                        .name_hash = tarn_xxh64(f->name, 0),
+                                        .size = f->size,
+                                        .row_count = f->row_count,
+                                        .delete_row_count = f->delete_row_count,
+                                        .min_sequence = f->min_sequence,
+                                        .max_sequence = f->max_sequence,
+                                        .creation_time_ms = f->creation_time_ms};
 }
 
 static void batch_add(struct tarn_index_batch *b, const struct tarn_manifest_entry *entry,
@@ -152,7 +163,7 @@ static void batch_add(struct tarn_index_batch *b, const struct tarn_manifest_ent
     tarn_manifest_stats_pack(&entry->file, &stats);
     tarn_key_add_i64(&made, entry->file.creation_time_ms);
     tarn_table__change_key(uuid, added_by, TARN_CHANGE_ADDED, entry, &change);
-    note_change(b, tarn_buf_slice(&key), 1);
+    note_change(b, tarn_buf_slice(&key), 1, &entry->file);
     tarn_table__totals_note(b->totals, b->arena, entry->partition, entry, 1, added_by);
     touch(b, tarn_buf_slice(&name), (struct touched){true, added_by, entry->file.creation_time_ms});
     put(b, TARN_FAMILY_LIVE, &key, &value);
@@ -249,12 +260,14 @@ static void forget_added(struct tarn_index_batch *b, const struct tarn_manifest_
 
 /* packed: what the index has of it; absent: it came with the same batch, and its entry says the same. */
 static struct tarn_status *note_removed(struct tarn_index_batch *b, struct tarn_slice packed,
-                                        const struct tarn_manifest_entry *entry)
+                                        const struct tarn_manifest_entry *entry,
+                                        struct tarn_slice live_key)
 {
     struct tarn_manifest_entry there = *entry;
     if (packed.data != NULL)
         TARN_TRY(tarn_manifest_entry_view(packed, NULL, &there));
     tarn_table__totals_note(b->totals, b->arena, entry->partition, &there, -1, 0);
+    note_change(b, live_key, -1, &there.file);
     return TARN_OK;
 }
 
@@ -286,9 +299,9 @@ static struct tarn_status *batch_remove(struct tarn_index_batch *b, const struct
     struct tarn_slice packed = {0};
     if (t == NULL && !tarn_table__split_value(tarn_buf_slice(&value), &added_by, &packed))
         return tarn_table__damaged_value(tarn_buf_slice(&value));
-    TARN_TRY(note_removed(b, t == NULL ? packed : tarn_slice_str(NULL), entry));
     tarn_table__live_key(uuid, &live, &key);
-    note_change(b, tarn_buf_slice(&key), -1);
+    TARN_TRY(
+        note_removed(b, t == NULL ? packed : tarn_slice_str(NULL), entry, tarn_buf_slice(&key)));
     touch(b, tarn_buf_slice(&name), (struct touched){.live = false});
     take_away(b, TARN_FAMILY_LIVE, &key);
     take_away(b, TARN_FAMILY_NAMES, &name);
@@ -316,9 +329,13 @@ struct tarn_status *tarn_table__index_batch_write(struct tarn_index_batch *b)
         tarn_table__pages_changing(table, b->batch, b->changes[i].key);
     struct tarn_status *s = tarn_state_write(table->env->state, b->batch, false);
     tarn_table__pages_reached(table, b->snapshot_id);
+    int64_t stamp = tarn_table__pages_stamp(table);
     for (size_t i = 0; i < b->change_count;
-         i++) /* after a failure too: who knows what is written */
-        tarn_table__pages_changed(table, b->changes[i].key, b->changes[i].count, s == TARN_OK);
+         i++) { /* after a failure too: who knows what is written */
+        struct live_change *c = &b->changes[i];
+        c->file.stamp = stamp;
+        tarn_table__pages_changed(table, c->key, c->count, &c->file, s == TARN_OK);
+    }
     pthread_mutex_unlock(&table->index_lock);
     tarn_state_batch_free(b->batch);
     tarn_map_free(b->touched);

@@ -16,6 +16,8 @@
 #define TARN_INDEX_UNFINISHED 0 /* instead of it, while a large delta is written */
 #define TARN_INDEX_LAYOUT 3     /* of the keys and values; another one's index is built anew */
 #define TARN_TOUCHED_MAX 10000  /* buckets; then it is all of them */
+#define TARN_TOUCHED_CHANGES_MAX                                                                   \
+    20000 /* of files of a table; what comes beyond isn't known to who follows buckets: it looks */
 #define TARN_INDEX_BATCH_ENTRIES 20000 /* a larger delta is written in several batches */
 
 enum tarn_change { /* in CHANGES, in this order */

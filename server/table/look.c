@@ -190,6 +190,11 @@ const struct tarn_table_view *tarn_table__view_ref(struct tarn_table *table)
     return view;
 }
 
+const struct tarn_table_view *tarn_table_last_view(struct tarn_table *table)
+{
+    return tarn_table__view_ref(table);
+}
+
 /* --- the look --- */
 
 /* Is the head still the newest snapshot, the earliest still there, the schema still the last? */

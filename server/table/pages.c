@@ -112,7 +112,7 @@ void tarn_table__pages_free(struct tarn_pages *pages)
     if (pages == NULL)
         return;
     drop_directory(pages);
-    tarn_map_free(pages->touched);
+    tarn_table__touched_free(pages->touched);
     tarn_buf_drop(&pages->missed);
     pthread_mutex_destroy(&pages->build_lock);
     free(pages);
@@ -150,12 +150,13 @@ void tarn_table__pages_changing(struct tarn_table *table, struct tarn_state_batc
 }
 
 void tarn_table__pages_changed(struct tarn_table *table, struct tarn_slice key, int count,
-                               bool written)
+                               const struct tarn_file_change *change_made, bool written)
 {
     struct tarn_pages *pages = table->pages;
     struct tarn_slice rest = rest_of(key);
     size_t bucket_size = tarn_table__bucket_size(rest);
-    tarn_table__touch_bucket(pages, tarn_slice_of(rest.data, bucket_size));
+    tarn_table__touch_bucket(pages, tarn_slice_of(rest.data, bucket_size),
+                             written ? change_made : NULL);
     if (pages->building) {
         uint64_t head[2] = {rest.size, (uint64_t)(int64_t)count};
         tarn_buf_add(&pages->missed, head, sizeof head);
@@ -163,6 +164,11 @@ void tarn_table__pages_changed(struct tarn_table *table, struct tarn_slice key, 
     } else if (pages->known) {
         change(pages, rest, bucket_size, count, written);
     }
+}
+
+int64_t tarn_table__pages_stamp(struct tarn_table *table)
+{
+    return ++table->pages->change_stamp;
 }
 
 static void write_records(struct tarn_table *table, struct tarn_state_batch *batch)

@@ -67,9 +67,11 @@ TARN_MUST struct tarn_status *tarn_table__pages_need(struct tarn_table *table);
 /* index_lock held, as below: `batch`, which changes LIVE at `key`, takes the page's record along. */
 void tarn_table__pages_changing(struct tarn_table *table, struct tarn_state_batch *batch,
                                 struct tarn_slice key);
-/* key: of LIVE. count: 1 added, -1 removed, 0 replaced. written: false where the batch failed. */
+/* key: of LIVE. count: 1 added, -1 removed, 0 replaced; change says more of it. written: false where the batch failed. */
 void tarn_table__pages_changed(struct tarn_table *table, struct tarn_slice key, int count,
-                               bool written);
+                               const struct tarn_file_change *change, bool written);
+/* The stamp of the batch of changes that is told next. */
+int64_t tarn_table__pages_stamp(struct tarn_table *table);
 /* Everything may be different: a rebuild. */
 void tarn_table__pages_forget(struct tarn_table *table);
 /* The delta of this snapshot is in the state, or begins to be: what a plan of an earlier one sees may be removed. */

@@ -31,8 +31,10 @@ struct tarn_pages {
     bool building;          /* somebody walks LIVE to make it */
     struct tarn_buf missed; /* keys that changed meanwhile, each behind its size and count */
     pthread_mutex_t build_lock;
-    struct tarn_map *touched; /* bucket key -> anything */
+    struct tarn_map *touched; /* bucket key -> heap struct touched_bucket (touched.c) */
     bool touched_all;
+    size_t touched_changes; /* kept in all of them */
+    int64_t change_stamp;   /* of the latest batch */
 };
 
 static inline struct tarn_slice tarn_page_first(const struct tarn_page *page)
@@ -108,6 +110,9 @@ void tarn_table__records_mark(struct tarn_state_batch *batch, struct tarn_table 
 void tarn_table__records_remove(struct tarn_state_batch *batch, struct tarn_table *table);
 
 /* --- touched.c --- */
-void tarn_table__touch_bucket(struct tarn_pages *pages, struct tarn_slice bucket);
+/* index_lock held. change: what happened there, or NULL where that isn't known. */
+void tarn_table__touch_bucket(struct tarn_pages *pages, struct tarn_slice bucket,
+                              const struct tarn_file_change *change);
+void tarn_table__touched_free(struct tarn_map *touched);
 
 #endif

@@ -102,6 +102,8 @@ TARN_MUST struct tarn_status *tarn_table_look_now(struct tarn_op *op, struct tar
  * found to be), the last view there was, and op->stale_ms how old it is. */
 TARN_MUST struct tarn_status *tarn_table_look_or_last(struct tarn_op *op, struct tarn_table *table,
                                                       const struct tarn_table_view **out);
+/* The last view there was, whatever its age: asks nobody. A new reference. */
+const struct tarn_table_view *tarn_table_last_view(struct tarn_table *table);
 int64_t tarn_table_age_ms(struct tarn_table *table); /* since the folder was asked for it */
 /* What `print` makes of the view's schema. It is made once and kept with the schema, whose views all lend the same text: there is
  * one `print`. Lives as long as the view. */
@@ -428,21 +430,34 @@ TARN_MUST struct tarn_status *tarn_table_keep_from(struct tarn_op *op, struct ta
                                                    int64_t *snapshot_id);
 
 /* --- what commits touched: for whoever follows buckets --- */
+struct tarn_file_change { /* what compaction minds of a data file that came or went */
+    bool added;           /* else it went */
+    int32_t level;        /* where it lies, or lay */
+    uint64_t name_hash;   /* xxhash of its name */
+    int64_t size, row_count, delete_row_count /* or NONE */, min_sequence, max_sequence,
+        creation_time_ms; /* or NONE */
+    int64_t stamp;        /* as tarn_table_change_stamp; grows with each batch of changes */
+};
 struct tarn_touched_bucket {
     struct tarn_slice partition;
     int32_t bucket;
+    bool unknown;                           /* not all that changed is known: look at it */
+    const struct tarn_file_change *changes; /* in the order in which they came */
+    size_t change_count;
 };
 struct tarn_touched {
     bool all; /* it isn't known which: look at every one */
     const struct tarn_touched_bucket *buckets;
     size_t count;
 };
-/* The buckets that commits and adoptions have touched since the last call, each once; the first call says all. Lies
- * in the op's arena. For one follower. */
+/* The buckets that commits and adoptions have touched since the last call, each once, and what came and went there: of memory alone,
+ * nothing is read. The first call says all. Lies in the op's arena. For one follower. */
 void tarn_table_take_touched(struct tarn_op *op, struct tarn_table *table,
                              struct tarn_touched *out);
 void tarn_table_touch_all(struct tarn_table *table); /* the follower missed some */
 void tarn_table_touch(struct tarn_table *table, struct tarn_slice partition, int32_t bucket);
+/* Of the latest change. A picture that was read between two calls holds the changes up to the first one's stamp, and none above the second's. */
+int64_t tarn_table_change_stamp(struct tarn_table *table);
 /* Every bucket with live files, in order of partition and bucket. */
 TARN_MUST struct tarn_status *tarn_table_bucket_list(struct tarn_op *op, struct tarn_table *table,
                                                      struct tarn_touched_bucket **out,

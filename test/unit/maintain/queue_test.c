@@ -184,7 +184,7 @@ static const char *job_state(struct house *h, int64_t id)
 {
     struct tarn_job_info *jobs;
     size_t count;
-    expect_ok(tarn_maintain_jobs(h->t->op, h->maintain, NULL, true, &jobs, &count));
+    expect_ok(tarn_maintain_jobs(h->t->op, h->maintain, NULL, true, false, &jobs, &count));
     for (size_t i = 0; i < count; i++)
         if (jobs[i].id == id)
             return jobs[i].state;
@@ -249,10 +249,10 @@ TARN_TEST(queue, leaves_alone_what_its_writers_compact)
     h.table = theirs;
     struct tarn_job_info *jobs;
     size_t count;
-    expect_ok(tarn_maintain_jobs(t->op, h.maintain, theirs, true, &jobs, &count));
+    expect_ok(tarn_maintain_jobs(t->op, h.maintain, theirs, true, false, &jobs, &count));
     expect_int(count, 0);
     expect_int(order_full(&h), 1); /* who names it compacts it */
-    expect_ok(tarn_maintain_jobs(t->op, h.maintain, theirs, true, &jobs, &count));
+    expect_ok(tarn_maintain_jobs(t->op, h.maintain, theirs, true, false, &jobs, &count));
     expect_int(count, 1);
 }
 
@@ -560,4 +560,249 @@ TARN_TEST(queue, streams_go_to_the_idlest_worker)
     size_t count;
     expect_ok(tarn_maintain_workers(t->op, h.maintain, &workers, &count));
     expect_int(count, 1);
+}
+
+/* --- the order of tasks --- */
+
+static void load_into(struct house *h, struct tarn_table *table, const char *folder, int count)
+{
+    for (int i = 0; i < count; i++) {
+        struct tarn_manifest_entry e =
+            made_up(h, tarn_arena_printf(h->t->arena, "f%d", h->file_count), 0);
+        expect_ok(tarn_store_put(
+            h->store, h->t->op,
+            tarn_arena_printf(h->t->arena, "db.db/%s/bucket-0/f%d", folder, h->file_count),
+            S("x")));
+        struct tarn_commit commit = {.user = S("u"),
+                                     .identifier = h->file_count++,
+                                     .watermark = TARN_SNAPSHOT_NONE,
+                                     .append.entries = &e,
+                                     .append.count = 1};
+        struct tarn_commit_result result;
+        expect_ok(tarn_table_commit(h->t->op, table, &commit, &result));
+    }
+    tarn_maintain_notice(h->maintain, table);
+}
+
+static struct tarn_job_info explained(struct house *h, int64_t id)
+{
+    struct tarn_job_info *jobs;
+    size_t count;
+    expect_ok(tarn_maintain_jobs(h->t->op, h->maintain, NULL, true, true, &jobs, &count));
+    for (size_t i = 0; i < count; i++)
+        if (jobs[i].id == id)
+            return jobs[i];
+    expect_unreachable("no job %" PRId64, id);
+    return (struct tarn_job_info){0};
+}
+
+#define NEVER 3600000
+
+static void quiet_house(struct house *h, struct tarn_test *t, struct tarn_maintain_options options)
+{
+    options.automatic = true;
+    options.check_interval_ms = NEVER; /* tests check themselves */
+    options.lease_ms = 60000;
+    options.freshness_ms = 10000;
+    house_init_with(h, t, options);
+}
+
+/* The score, and which files, made again from what is told. */
+static void expect_recomputable(struct house *h, const struct tarn_job_info *job)
+{
+    const struct tarn_decision *d = job->decision;
+    struct tarn_score score;
+    expect_not_null(d);
+    tarn_score(&d->inputs, &score);
+    expect_double(score.total, d->score.total);
+    expect_double(job->priority, d->score.total);
+    for (size_t i = 0; i < d->alternative_count; i++) {
+        tarn_score(&d->alternatives[i].inputs, &score);
+        expect_double(score.total, d->alternatives[i].score);
+        expect_true(score.total <= d->score.total);
+    }
+    const struct tarn_explained_pick *p = d->pick;
+    expect_not_null(p);
+    TARN_OWN(tarn_table_view_drop) const struct tarn_table_view *shown = NULL;
+    expect_ok(tarn_table_look(h->t->op, h->table, &shown));
+    struct tarn_options options = shown->options;
+    struct tarn_bucket_files b = {.partition = tarn_row_empty(), .file_count = p->run_count};
+    struct tarn_pick pick;
+    b.files = tarn_arena_calloc(h->t->arena, p->run_count + 1, sizeof *b.files);
+    for (size_t i = 0; i < p->run_count; i++)
+        b.files[i].file = (struct tarn_data_file){.name = S(""),
+                                                  .level = p->runs[i].level,
+                                                  .size = p->runs[i].size,
+                                                  .creation_time_ms = p->runs[i].created_ms,
+                                                  .max_sequence = (int64_t)(p->run_count - i)};
+    options.run_trigger = p->run_trigger;
+    options.level_count = p->level_count;
+    expect_true(tarn_pick_compaction(&shown->schema, &options, &b, p->full, p->local_ms,
+                                     h->t->arena, &pick));
+    expect_str(pick.why, job->why);
+    expect_int(pick.file_count, job->file_count);
+    expect_int(pick.output_level, job->output_level);
+}
+
+TARN_TEST(order, what_hurts_readers_most_comes_first_and_is_explained)
+{
+    TARN_OWN(house_fini) struct house h;
+    quiet_house(&h, t, (struct tarn_maintain_options){0});
+    struct tarn_table *other = make_table(&h, "worse");
+    load_into(&h, h.table, "t", 5);
+    load_into(&h, other, "worse", 9);
+    tarn_maintain__check(h.maintain);
+    struct tarn_task first = take(&h, h.worker, 0), second = take(&h, h.worker, 0);
+    expect_int(first.file_count, 9);
+    expect_int(second.file_count, 5);
+    struct tarn_job_info job = explained(&h, first.id);
+    expect_int(job.decision->queued_count, 2);
+    expect_int(job.decision->alternative_count, 1);
+    expect_int(job.decision->alternatives[0].job_id, second.id);
+    expect_int(job.decision->inputs.runs, 9);
+    expect_recomputable(&h, &job);
+    job = explained(&h, second.id);
+    expect_int(job.decision->alternative_count, 0);
+    expect_recomputable(&h, &job);
+    tarn_table_unref(other);
+}
+
+TARN_TEST(order, a_table_that_took_much_waits_for_one_that_took_nothing)
+{
+    TARN_OWN(house_fini) struct house h;
+    quiet_house(&h, t, (struct tarn_maintain_options){0});
+    struct tarn_table *other = make_table(&h, "other");
+    load_into(&h, h.table, "t", 6);
+    tarn_maintain__check(h.maintain);
+    struct tarn_task task = take(&h, h.worker, 0);
+    int64_t snapshot;
+    expect_ok(report(&h, h.worker, &task, &snapshot));
+    load_into(&h, h.table, "t", 5); /* one run more than the other: its output */
+    load_into(&h, other, "other", 5);
+    tarn_maintain__check(h.maintain);
+    task = take(&h, h.worker, 0);
+    expect_str(explained(&h, task.id).table, "db.other");
+    expect_double(explained(&h, task.id).decision->inputs.table_share, 0);
+    task = take(&h, h.worker, 0);
+    expect_str(explained(&h, task.id).table, "db.t");
+    expect_true(explained(&h, task.id).decision->inputs.table_share > 0.4);
+    tarn_table_unref(other);
+}
+
+TARN_TEST(
+    order,
+    commits_are_followed_without_reading) /* what the index is asked for is counted by its removal */
+{
+    TARN_OWN(house_fini) struct house h;
+    quiet_house(&h, t, (struct tarn_maintain_options){0});
+    load_into(&h, h.table, "t", 1);
+    tarn_maintain__check(h.maintain); /* the first look reads */
+    load_into(&h, h.table, "t", 3);
+    tarn_maintain__check(h.maintain);
+    expect_int(take(&h, h.worker, 0).id, 0);
+    load_into(&h, h.table, "t", 1);
+    pthread_mutex_lock(&h.maintain->pictures_lock);
+    struct followed *f = tarn_maintain__absorb(t->op, h.maintain, h.table);
+    struct pictured *p = tarn_maintain__pictured(f, tarn_row_empty(), 0);
+    expect_true(p->known); /* by what the commits said */
+    expect_int(p->picture.run_count, 5);
+    pthread_mutex_unlock(&h.maintain->pictures_lock);
+    tarn_maintain__check(h.maintain);
+    expect_int(take(&h, h.worker, 0).file_count, 5);
+}
+
+TARN_TEST(budget, holds_back_what_is_too_much_and_says_so)
+{
+    TARN_OWN(house_fini) struct house h;
+    quiet_house(&h, t, (struct tarn_maintain_options){.table_bytes_per_second = 1});
+    load_into(&h, h.table, "t", 5);
+    tarn_maintain__check(h.maintain);
+    struct tarn_task task = take(&h, h.worker, 0); /* 500 bytes, of 10: the bucket was full */
+    int64_t snapshot;
+    expect_ok(report(&h, h.worker, &task, &snapshot));
+    expect_int(explained(&h, task.id).decision->bytes_of_table.tokens, 10);
+    load_into(&h, h.table, "t", 5);
+    tarn_maintain__check(h.maintain);
+    expect_int(take(&h, h.worker, 0).id, 0);
+    struct tarn_job_info job = explained(&h, task.id + 1);
+    expect_str(job.state, "queued");
+    expect_str(job.decision->held_by, "compaction.table_bytes_per_second");
+    expect_true(job.decision->bytes_of_table.tokens < -480);
+    struct tarn_table *other = make_table(&h, "other"); /* nobody else is held back */
+    load_into(&h, other, "other", 5);
+    tarn_maintain__check(h.maintain);
+    expect_int(take(&h, h.worker, 0).file_count, 5);
+    tarn_table_unref(other);
+}
+
+TARN_TEST(budget, bounds_what_runs_at_the_same_time)
+{
+    TARN_OWN(house_fini) struct house h;
+    quiet_house(&h, t, (struct tarn_maintain_options){.database_tasks = 1});
+    struct tarn_table *other = make_table(&h, "other");
+    load_into(&h, h.table, "t", 5);
+    load_into(&h, other, "other", 5);
+    tarn_maintain__check(h.maintain);
+    struct tarn_task task = take(&h, h.worker, 0);
+    expect_int(task.file_count, 5);
+    expect_int(take(&h, h.worker, 0).id, 0);
+    expect_ok(report_failure(&h, &task));
+    expect_int(take(&h, h.worker, 0).file_count, 5); /* the other one: the first backs off */
+    tarn_table_unref(other);
+}
+
+TARN_TEST(window, puts_off_all_but_what_somebody_waits_for)
+{
+    TARN_OWN(house_fini) struct house h;
+    int minute = (int)(tarn_maintain__local_ms() / 60000 % 1440);
+    quiet_house(
+        &h, t,
+        (struct tarn_maintain_options){.window = {(minute + 120) % 1440, (minute + 180) % 1440}});
+    load_into(&h, h.table, "t", 5);
+    tarn_maintain__check(h.maintain);
+    expect_int(take(&h, h.worker, 0).id, 0);
+    expect_str(explained(&h, 1).decision->held_by, "compaction.window");
+    load_into(&h, h.table, "t", 4); /* past the stop trigger */
+    tarn_maintain__check(h.maintain);
+    expect_int(take(&h, h.worker, 0).file_count, 9);
+}
+
+static enum tarn_backlog_advice advice(struct house *h)
+{
+    struct tarn_manifest_entry at = {.partition = tarn_row_empty()};
+    struct tarn_backlog backlog, of_table;
+    tarn_maintain_backlog(h->t->op, h->maintain, h->table, &at, 1, &backlog);
+    tarn_maintain_table_backlog(h->t->op, h->maintain, h->table, &of_table);
+    expect_int(backlog.advice, of_table.advice);
+    expect_int(backlog.runs, of_table.runs);
+    return backlog.advice;
+}
+
+TARN_TEST(backlog, tells_writers_to_slow_down_and_to_wait)
+{
+    TARN_OWN(house_fini) struct house h;
+    quiet_house(&h, t, (struct tarn_maintain_options){0});
+    load_into(&h, h.table, "t", 1);
+    expect_int(advice(&h), TARN_BACKLOG_NONE); /* nothing is known yet */
+    tarn_maintain__check(h.maintain);
+    load_into(&h, h.table, "t", 4);
+    expect_int(advice(&h), TARN_BACKLOG_NONE);
+    load_into(&h, h.table, "t", 1);
+    expect_int(advice(&h), TARN_BACKLOG_BEHIND); /* 6 of 5 */
+    load_into(&h, h.table, "t", 2);
+    expect_int(advice(&h), TARN_BACKLOG_BEHIND);
+    load_into(&h, h.table, "t", 1);
+    expect_int(advice(&h), TARN_BACKLOG_WAIT); /* 9, the stop trigger is 8 */
+    tarn_maintain__check(h.maintain);
+    struct tarn_task task = take(&h, h.worker, 0);
+    expect_int(advice(&h), TARN_BACKLOG_WAIT); /* it runs */
+    int64_t snapshot;
+    expect_ok(report(&h, h.worker, &task, &snapshot));
+    expect_int(advice(&h), TARN_BACKLOG_NONE);
+    load_into(&h, h.table, "t", 9);
+    expect_int(advice(&h), TARN_BACKLOG_WAIT);
+    h.maintain->options.undone_rest_ms = NEVER;
+    tarn_maintain_undone(h.maintain, h.table, tarn_row_empty(), 0);
+    expect_int(advice(&h),
+               TARN_BACKLOG_BEHIND); /* nobody will compact it: who waits would wait for ever */
 }

@@ -160,7 +160,8 @@ static struct tarn_status *commit_one(struct fixture *f, struct tarn_commit_requ
 {
     struct tarn_commit_result result;
     struct outcome o = {.told = tarn_gate_new()};
-    tarn_service_commit(f->t->op, &f->service, request, &result, tell, &o);
+    tarn_service_commit(f->t->op, &f->service, request, &result, &(struct tarn_backlog){0}, tell,
+                        &o);
     tarn_gate_wait(o.told, NULL);
     tarn_gate_free(o.told);
     return o.status;

@@ -12,8 +12,8 @@ static void load(struct fixture *f, const char *name, int64_t low)
     expect_ok(tarn_service_ingest_begin(f->t->op, &f->service, fixture_ref("k"), TARN_LOAD_AUTO,
                                         S(""), TARN_SNAPSHOT_NONE, &ingest));
     struct tarn_slice file = fixture_file(f, "k", name, low, low + 2);
-    expect_ok(
-        tarn_service_ingest_commit(f->t->op, &f->service, &ingest, &file, 1, &snapshot, &repeated));
+    expect_ok(tarn_service_ingest_commit(f->t->op, &f->service, &ingest, &file, 1, &snapshot,
+                                         &repeated, &(struct tarn_backlog){0}));
     tarn_service_ingest_end(&f->service, &ingest, false);
 }
 

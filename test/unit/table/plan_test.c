@@ -215,6 +215,12 @@ TARN_TEST(touched, buckets_are_said_once_and_all_at_first)
     tarn_table_take_touched(t->op, f.table, &touched);
     expect_int(touched.count, 1);
     expect_int(touched.buckets[0].bucket, 1);
+    expect_false(touched.buckets[0].unknown);
+    expect_int(touched.buckets[0].change_count, 2);
+    const struct tarn_file_change *came = touched.buckets[0].changes;
+    expect_true(came[0].added && came[0].level == 0 && came[0].stamp < came[1].stamp);
+    expect_int(came[1].stamp, tarn_table_change_stamp(f.table));
+    expect_uint(came[0].name_hash, tarn_xxh64(tarn_slice_str("b"), 0));
     struct tarn_bucket_files picture;
     expect_ok(tarn_table_bucket_picture(t->op, f.table, touched.buckets[0].partition, 1, INT64_MAX,
                                         SIZE_MAX, &picture));
