@@ -97,9 +97,20 @@ void tarn_maintain__charge(struct tarn_maintain *m, struct task *t, int64_t byte
     t->charged += bytes;
 }
 
+/* What a task counts as: a worker's memory by its slots; of any worker: the least there is. */
+static int64_t memory_of(const struct tarn_maintain *m, const struct worker *w)
+{
+    if (w != NULL)
+        return w->memory_max_bytes / TARN_MAX(w->slots, 1);
+    int64_t least = m->workers == NULL ? 0 : INT64_MAX;
+    for (const struct worker *any = m->workers; any != NULL; any = any->next)
+        least = TARN_MIN(least, any->memory_max_bytes / TARN_MAX(any->slots, 1));
+    return least;
+}
+
 void tarn_maintain__begin_running(struct tarn_maintain *m, struct task *t, const struct worker *w)
 {
-    t->memory = w->memory_max_bytes / TARN_MAX(w->slots, 1);
+    t->memory = memory_of(m, w);
     m->running_memory += t->memory;
     t->of_database->running++;
     t->of_table->running++;
@@ -146,7 +157,7 @@ const char *tarn_maintain__held_by(struct tarn_maintain *m, struct task *t, int6
 const char *tarn_maintain__all_held_by(struct tarn_maintain *m, const struct task *t,
                                        const struct worker *w, int64_t now_ms)
 {
-    int64_t memory = w == NULL ? 0 : w->memory_max_bytes / TARN_MAX(w->slots, 1);
+    int64_t memory = memory_of(m, w);
     if (!tarn_budget_has(&m->of_all.budget, t->bytes, now_ms))
         return "compaction.bytes_per_second";
     if (!tarn_budget_has(&m->cpu, 1, now_ms))

@@ -218,6 +218,8 @@ static struct tarn_status *find_by_reading(struct tarn_op *op, struct tarn_maint
     if (p != NULL && s == TARN_OK) {
         p->rest_until_ms = looked < RESTING_MIN_MS ? 0 : now + looked * RESTING_FACTOR;
         out->again = !tarn_maintain__keep_picture(p, &read);
+        if (!out->again && !out->needs && m->picture_count > TARN_PICTURES_MAX)
+            tarn_maintain__drop_picture(m, f, p);
     }
     pthread_mutex_unlock(&m->pictures_lock);
     tarn_picture_fini(&read.picture);

@@ -84,9 +84,8 @@ struct tarn_status *tarn_maintain_register(struct tarn_op *op, struct tarn_maint
                                            const struct tarn_worker_info *info,
                                            const char **worker_id)
 {
-    if (info->address[0] == '\0' || info->slots < 1)
-        return tarn_status_new(TARN_INVALID_ARGUMENT,
-                               "a worker needs an address and at least one slot");
+    if (info->slots < 1)
+        return tarn_status_new(TARN_INVALID_ARGUMENT, "a worker needs at least one slot");
     struct worker *w = tarn_calloc(1, sizeof *w);
     w->id = tarn_format("w-%016" PRIx64, tarn_random_u64());
     w->name = tarn_strdup(info->name);
@@ -102,7 +101,7 @@ struct tarn_status *tarn_maintain_register(struct tarn_op *op, struct tarn_maint
     for (struct worker *old = m->workers, *next; old != NULL;
          old = next) { /* the same one, started again */
         next = old->next;
-        if (strcmp(old->address, w->address) == 0)
+        if (w->address[0] != '\0' && strcmp(old->address, w->address) == 0)
             remove_worker(m, old);
     }
     w->next = m->workers;
@@ -148,7 +147,8 @@ struct tarn_status *tarn_maintain_begin_stream(struct tarn_op *op, struct tarn_m
     pthread_mutex_lock(&m->lock);
     for (;;) {
         for (struct worker *w = m->workers; w != NULL; w = w->next)
-            if (best == NULL || w->streams + w->busy < best->streams + best->busy)
+            if (w->address[0] != '\0' && /* else it takes tasks alone */
+                (best == NULL || w->streams + w->busy < best->streams + best->busy))
                 best = w;
         int64_t left = until - tarn_clock_mono_ms();
         if (best != NULL || left <= 0 || !tarn_maintain__wait(m, op, left))

@@ -18,8 +18,8 @@ static struct tarn_slice take_partition(ProtobufCBinaryData bytes)
     return bytes.len == 0 ? tarn_row_empty() : tarn_rpc__slice(bytes);
 }
 
-static struct tarn_status *take_entries(struct tarn_op *op, Tarn__V1__FileEntry *const *in,
-                                        size_t count, const struct tarn_manifest_entry **out)
+struct tarn_status *tarn_rpc__take_entries(struct tarn_op *op, Tarn__V1__FileEntry *const *in,
+                                           size_t count, const struct tarn_manifest_entry **out)
 {
     struct tarn_manifest_entry *list = TARN_RPC_ARRAY(op, count, *list);
     for (size_t i = 0; i < count; i++) {
@@ -80,11 +80,13 @@ static struct tarn_status *take_parts(struct tarn_op *op, const Tarn__V1__Commit
     c->compact = (struct tarn_commit_part){.count = q->n_compact,
                                            .changelog_count = q->n_compact_changelog,
                                            .index_count = q->n_compact_index};
-    TARN_TRY(take_entries(op, q->append, q->n_append, &c->append.entries));
-    TARN_TRY(take_entries(op, q->append_changelog, q->n_append_changelog, &c->append.changelog));
+    TARN_TRY(tarn_rpc__take_entries(op, q->append, q->n_append, &c->append.entries));
+    TARN_TRY(tarn_rpc__take_entries(op, q->append_changelog, q->n_append_changelog,
+                                    &c->append.changelog));
     TARN_TRY(take_indexes(op, q->append_index, q->n_append_index, &c->append.index));
-    TARN_TRY(take_entries(op, q->compact, q->n_compact, &c->compact.entries));
-    TARN_TRY(take_entries(op, q->compact_changelog, q->n_compact_changelog, &c->compact.changelog));
+    TARN_TRY(tarn_rpc__take_entries(op, q->compact, q->n_compact, &c->compact.entries));
+    TARN_TRY(tarn_rpc__take_entries(op, q->compact_changelog, q->n_compact_changelog,
+                                    &c->compact.changelog));
     return take_indexes(op, q->compact_index, q->n_compact_index, &c->compact.index);
 }
 

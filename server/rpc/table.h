@@ -22,6 +22,9 @@ Tarn__V1__Snapshot *tarn_rpc__put_snapshot(struct tarn_op *op, const struct tarn
 TARN_MUST struct tarn_status *tarn_rpc__take_commit(struct tarn_op *op,
                                                     const Tarn__V1__CommitRequest *q,
                                                     struct tarn_commit_request *out);
+TARN_MUST struct tarn_status *tarn_rpc__take_entries(struct tarn_op *op,
+                                                     Tarn__V1__FileEntry *const *in, size_t count,
+                                                     const struct tarn_manifest_entry **out);
 /* False: there is nothing to say. */
 bool tarn_rpc__put_backlog(const struct tarn_backlog *backlog, Tarn__V1__Backlog *out);
 void tarn_rpc__put_commit(const struct tarn_commit_result *result, Tarn__V1__CommitResponse *out);

@@ -1,4 +1,5 @@
 #include "rpc/data.h"
+#include "rpc/table.h"
 
 #include "tarn/v1/worker.pb-c.h"
 
@@ -22,14 +23,33 @@ static struct tarn_status *do_register(struct tarn_op *op, struct tarn_service *
     return TARN_OK;
 }
 
-static Tarn__V1__Task *put_task(struct tarn_op *op, const struct tarn_work *work)
+static void put_inputs(struct tarn_op *op, const struct tarn_work *work, Tarn__V1__CompactTask *out)
+{
+    out->n_inputs = work->file_count;
+    out->inputs = TARN_RPC_ARRAY(op, work->file_count, *out->inputs);
+    for (size_t i = 0; i < work->file_count; i++) {
+        const struct tarn_manifest_entry *e = &work->entries[i];
+        Tarn__V1__FileEntry *m = TARN_RPC_NEW(op, Tarn__V1__FileEntry, file_entry);
+        m->partition = tarn_rpc__bytes(e->partition);
+        m->bucket = e->bucket;
+        m->total_buckets = e->total_buckets;
+        m->file = tarn_rpc__put_file(op, &e->file);
+        out->inputs[i] = m;
+    }
+}
+
+static Tarn__V1__Task *put_task(struct tarn_op *op, const struct tarn_work *work, bool entries)
 {
     Tarn__V1__CompactTask *compact = TARN_RPC_NEW(op, Tarn__V1__CompactTask, compact_task);
     compact->table = tarn_rpc__description(op, &work->description);
     compact->partition = tarn_rpc__bytes(work->partition);
     compact->bucket = work->bucket;
-    compact->files = tarn_rpc__bytes_list(op, work->files, work->file_count);
-    compact->n_files = work->file_count;
+    if (entries) {
+        put_inputs(op, work, compact);
+    } else {
+        compact->files = tarn_rpc__bytes_list(op, work->files, work->file_count);
+        compact->n_files = work->file_count;
+    }
     compact->output_level = work->output_level;
     compact->drop_delete = work->drop_delete;
     Tarn__V1__Task *task = TARN_RPC_NEW(op, Tarn__V1__Task, task);
@@ -52,7 +72,7 @@ static struct tarn_status *poll(struct tarn_op *op, struct tarn_service *service
     r->tasks = TARN_RPC_ARRAY(op, count, *r->tasks);
     r->n_tasks = count;
     for (size_t i = 0; i < count; i++)
-        r->tasks[i] = put_task(op, &list[i]);
+        r->tasks[i] = put_task(op, &list[i], q->file_entries);
     return TARN_OK;
 }
 
@@ -66,6 +86,28 @@ static struct tarn_status *renew(struct tarn_op *op, struct tarn_service *servic
         leases[i] = (struct tarn_lease_ref){q->leases[i]->task_id, q->leases[i]->token};
     return tarn_service_renew(op, service, q->worker_id, leases, q->n_leases, &r->lost_task_ids,
                               &r->n_lost_task_ids);
+}
+
+/* Of either kind; as workers pack them, whose decoder knows what a file may be. */
+static struct tarn_status *take_changes(struct tarn_op *op, const Tarn__V1__ReportRequest *q,
+                                        struct tarn_slice **out, size_t *count)
+{
+    const struct tarn_manifest_entry *entries;
+    *count = q->n_entries;
+    *out = tarn_rpc__slices(op, q->entries, q->n_entries);
+    if (q->n_changes == 0)
+        return TARN_OK;
+    if (q->n_entries > 0)
+        return tarn_status_new(TARN_INVALID_ARGUMENT, "the report has both entries and changes");
+    TARN_TRY(tarn_rpc__take_entries(op, q->changes, q->n_changes, &entries));
+    *count = q->n_changes;
+    *out = TARN_RPC_ARRAY(op, q->n_changes, **out);
+    for (size_t i = 0; i < q->n_changes; i++) {
+        TARN_OWN(tarn_buf_drop) struct tarn_buf bytes = {0};
+        tarn_manifest_entry_pack(&entries[i], true, &bytes);
+        (*out)[i] = tarn_arena_copy(op->arena, tarn_buf_slice(&bytes));
+    }
+    return TARN_OK;
 }
 
 static struct tarn_status *report(struct tarn_op *op, struct tarn_service *service,
@@ -84,10 +126,12 @@ static struct tarn_status *report(struct tarn_op *op, struct tarn_service *servi
         .bytes_out = q->bytes_out,
         .cpu_ns = q->cpu_ns,
     };
-    return tarn_service_report(op, service, q->worker_id, &report, q->failure_reason,
-                               tarn_rpc__slices(op, q->entries, q->n_entries), q->n_entries,
-                               tarn_rpc__slices(op, q->changelog, q->n_changelog), q->n_changelog,
-                               &r->snapshot_id);
+    struct tarn_slice *changes;
+    size_t count;
+    TARN_TRY(take_changes(op, q, &changes, &count));
+    return tarn_service_report(op, service, q->worker_id, &report, q->failure_reason, changes,
+                               count, tarn_rpc__slices(op, q->changelog, q->n_changelog),
+                               q->n_changelog, &r->snapshot_id);
 }
 
 static struct tarn_status *reserve_sequences(struct tarn_op *op, struct tarn_service *service,

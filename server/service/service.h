@@ -519,7 +519,8 @@ struct tarn_work {
     struct tarn_slice partition;
     int32_t bucket, output_level;
     bool drop_delete;
-    struct tarn_slice *files; /* packed */
+    struct tarn_slice *files;                  /* packed */
+    const struct tarn_manifest_entry *entries; /* the same */
     size_t file_count;
 };
 TARN_MUST struct tarn_status *tarn_service_poll(struct tarn_op *op, struct tarn_service *service,

@@ -39,6 +39,7 @@ static struct tarn_status *describe_task(struct tarn_op *op, struct tarn_service
         .bucket = task->bucket,
         .output_level = task->output_level,
         .drop_delete = task->drop_delete,
+        .entries = task->files,
         .file_count = task->file_count,
     };
     out->files = tarn_arena_calloc(op->arena, task->file_count + 1, sizeof *out->files);

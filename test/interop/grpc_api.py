@@ -833,7 +833,7 @@ def worker_cases(daemon, client):
         state["id"] = r.worker_id
         s = client.AdminService.GetStatus(admin_pb2.GetStatusRequest())
         expect([(x.name, x.address, x.local, x.slots) for x in s.workers], [("py", fake.address, False, 2)])
-        expect(reason(work.Register, w.RegisterRequest(name="py")), "INVALID_ARGUMENT")
+        expect(reason(work.Register, w.RegisterRequest(name="py", address="127.0.0.1:1")), "INVALID_ARGUMENT")
         expect(len(work.Poll(w.PollRequest(worker_id=r.worker_id, free_slots=1)).tasks), 0)
         begun = time.time()
         work.Poll(w.PollRequest(worker_id=r.worker_id, free_slots=1, wait_ms=300))
@@ -867,8 +867,24 @@ def worker_cases(daemon, client):
         # entries that are no packed entries change nothing
         expect(reason(work.Report, w.ReportRequest(worker_id=state["id"], lease=lease, entries=[b"nonsense"])),
                "MANIFEST_MALFORMED")
-        # What may pass is tried again, what can't isn't.
+        # A worker that isn't ours: input and output are Paimon's file metadata. It has no address, so no rows come.
         work.Report(w.ReportRequest(worker_id=state["id"], lease=lease, failure_reason="IO_ERROR", failure_message="hm"))
+        other = state["other"] = work.Register(w.RegisterRequest(name="theirs", slots=1)).worker_id
+        task = work.Poll(w.PollRequest(worker_id=other, free_slots=1, wait_ms=20000, file_entries=True)).tasks[0]
+        expect((len(task.compact.files), sorted(e.file.name for e in task.compact.inputs)), (0, [b"data-k1.parquet", b"data-k2.parquet"]))
+        inputs = list(task.compact.inputs)
+        assert all(e.file.key_stats.min and e.file.row_count and e.total_buckets == 1 for e in inputs), inputs
+        lease = w.LeaseRef(task_id=task.id, token=task.token)
+        gone = [t.FileEntry(kind=1, partition=e.partition, bucket=e.bucket, total_buckets=1, file=e.file) for e in inputs]
+        # Not what it was given, and both forms at once.
+        expect(reason(work.Report, w.ReportRequest(worker_id=other, lease=lease, changes=gone, entries=[state["packed"]])), "INVALID_ARGUMENT")
+        expect(reason(work.Report, w.ReportRequest(worker_id=state["id"], lease=lease, changes=gone)), "LEASE_LOST")
+        expect(maintenance.GetBacklog(mt.GetBacklogRequest(table=ref("db", "k"))).backlog.advice, 0)
+        job = maintenance.ListJobs(mt.ListJobsRequest(table=ref("db", "k"), explain=True)).jobs[0]
+        expect((job.worker, job.decision.inputs.sorted_runs, len(job.decision.pick.runs), job.decision.inputs.ordered), (other, 2, 2, True))
+        assert job.decision.score.total > 10000 and job.priority == job.decision.score.total, job
+        # What may pass is tried again, what can't isn't.
+        work.Report(w.ReportRequest(worker_id=other, lease=lease, failure_reason="IO_ERROR", failure_message="hm"))
         task = work.Poll(w.PollRequest(worker_id=state["id"], free_slots=1, wait_ms=20000)).tasks[0]
         assert (task.id, task.token > lease.token) == (lease.task_id, True)
         work.Report(w.ReportRequest(worker_id=state["id"], lease=w.LeaseRef(task_id=task.id, token=task.token),
@@ -883,6 +899,28 @@ def worker_cases(daemon, client):
         expect((job.id, job.state), (task.id, "failed"))
         problems = client.AdminService.GetStatus(admin_pb2.GetStatusRequest()).problems
         assert any(p.table == "db.k" and "broken" in p.problem for p in problems), problems
+
+    def compaction_by_others():
+        """One file goes up by its metadata alone."""
+        new_table(client, "theirs", "id BIGINT NOT NULL, v BIGINT", keys=["id"], options=[("bucket", "1")])
+        low = entry(data_file(daemon, "theirs", "data-t1.parquet", 1, 10))
+        client.TableService.Commit(t.CommitRequest(table=ref("db", "theirs"), commit_user="u", commit_identifier=1, append=[low]))
+        maintenance.Compact(mt.CompactRequest(table=ref("db", "theirs"), full=True))
+        task = work.Poll(w.PollRequest(worker_id=state["other"], free_slots=1, wait_ms=20000, file_entries=True)).tasks[0]
+        gone, come = t.FileEntry(), t.FileEntry()
+        for e in (gone, come):
+            e.CopyFrom(task.compact.inputs[0])
+        gone.kind, come.file.level = 1, task.compact.output_level
+        lease = w.LeaseRef(task_id=task.id, token=task.token)
+        # What another was given, and what was never there: nothing of it lands.
+        expect(reason(work.Report, w.ReportRequest(worker_id=state["id"], lease=lease, changes=[gone, come])), "LEASE_LOST")
+        done = w.ReportRequest(worker_id=state["other"], lease=lease, changes=[gone, come])
+        landed = work.Report(done).snapshot_id
+        expect((landed, work.Report(done).snapshot_id), (2, 2)) # again: the same answer
+        job = [j for j in maintenance.ListJobs(mt.ListJobsRequest(table=ref("db", "theirs"), ended=True)).jobs]
+        expect([(j.state, j.snapshot_id) for j in job], [("done", 2)])
+        files = [f for r in client.TableService.ListFiles(t.ListFilesRequest(table=ref("db", "theirs"))) for f in r.files]
+        expect([(f.file.name, f.level) for f in files], [(b"data-t1.parquet", 5)])
 
     def expiry():
         table = ref("db", "k")
@@ -1007,9 +1045,9 @@ def worker_cases(daemon, client):
     def worker_is_gone():
         fake.server.stop(0).wait()
         expect(reason(client.DataService.Ingest, parts()), "WORKER_LOST")
-        expect(len(client.AdminService.GetStatus(admin_pb2.GetStatusRequest()).workers), 0)
+        expect([x.name for x in client.AdminService.GetStatus(admin_pb2.GetStatusRequest()).workers], ["theirs"])
 
-    for fn in (nobody_works, registering, compaction, expiry, compaction_of_partitions, sequences, ingest, ingest_refused,
+    for fn in (nobody_works, registering, compaction, compaction_by_others, expiry, compaction_of_partitions, sequences, ingest, ingest_refused,
                ingest_whose_commit_fails, worker_says_no, client_gives_up, scan, infer, worker_is_gone):
         case(fn)
 
