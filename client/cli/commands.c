@@ -193,6 +193,12 @@ const struct tarn_cli_command tarn_cli_commands[] = {
     {"compact", "DATABASE.TABLE", 1, 1, tarn_cli_compact_options, tarn_cli_compact,
      "merge the files of a table",
      "  tarn compact shop.orders --full --partition dt=2026-01-31 --wait"},
+    {"advise", "DATABASE.TABLE", 1, 1, tarn_cli_advise_options, tarn_cli_advise,
+     "what other settings would do to a primary-key table",
+     "Replays what the retained snapshots loaded, with the settings of now and with better ones: buckets (by size, and by what one\n"
+     "compaction at a time can do), writers (as many), num-sorted-run.compaction-trigger, target-file-size. For each: the files at the\n"
+     "end, the bytes written for each byte loaded, and the sorted runs that a read merges as a mean.\n\n"
+     "  tarn advise shop.orders"},
     {"expire", "DATABASE.TABLE", 1, 1, tarn_cli_expire_options, tarn_cli_expire,
      "remove old snapshots, and the files that only they need",
      "Which are old is said by the table's options (snapshot.num-retained.min and .max, snapshot.time-retained), or here. What a\n"

@@ -1,7 +1,5 @@
 #include "maintain/budget.h"
 
-#include <stdio.h>
-
 static int64_t burst_of(const struct tarn_budget *b)
 {
     return b->rate > INT64_MAX / TARN_BUDGET_BURST_SECONDS ? INT64_MAX
@@ -43,27 +41,43 @@ void tarn_budget_take(struct tarn_budget *b, int64_t amount, int64_t now_ms)
 
 /* --- windows --- */
 
-static bool take_time(const char **at, int *minutes)
+/* Two digits. */
+static bool take_two(struct tarn_slice *text, int *out)
 {
-    int hour = 0, minute = 0, size = 0;
-    if (sscanf(*at, "%2d:%2d%n", &hour, &minute, &size) != 2 || hour < 0 || hour > 24 ||
-        minute < 0 || minute > 59 || (hour == 24 && minute > 0))
+    const uint8_t *d = text->data;
+    if (text->size < 2 || d[0] < '0' || d[0] > '9' || d[1] < '0' || d[1] > '9')
+        return false;
+    *out = (d[0] - '0') * 10 + (d[1] - '0');
+    *text = tarn_slice_of(d + 2, text->size - 2);
+    return true;
+}
+
+static bool take_char(struct tarn_slice *text, char c)
+{
+    if (text->size == 0 || text->data[0] != (uint8_t)c)
+        return false;
+    *text = tarn_slice_of(text->data + 1, text->size - 1);
+    return true;
+}
+
+static bool take_time(struct tarn_slice *text, int *minutes)
+{
+    int hour, minute;
+    if (!take_two(text, &hour) || !take_char(text, ':') || !take_two(text, &minute) ||
+        minute > 59 || hour * 60 + minute > 24 * 60)
         return false;
     *minutes = hour * 60 + minute;
-    *at += size;
     return true;
 }
 
 struct tarn_status *tarn_window_parse(struct tarn_slice text, struct tarn_window *out)
 {
-    char copy[16];
-    const char *at = copy;
+    struct tarn_slice rest = text;
     *out = (struct tarn_window){0};
     if (text.size == 0)
         return TARN_OK;
-    snprintf(copy, sizeof copy, "%.*s", TARN_SLICE_ARG(text));
-    bool fine = text.size < sizeof copy && take_time(&at, &out->from) && *at++ == '-' &&
-                take_time(&at, &out->to) && *at == '\0' && out->from != out->to;
+    bool fine = take_time(&rest, &out->from) && take_char(&rest, '-') &&
+                take_time(&rest, &out->to) && rest.size == 0 && out->from != out->to;
     return fine ? TARN_OK
                 : tarn_status_new(TARN_INVALID_ARGUMENT,
                                   "\"%.*s\" is no time of day; write e.g. 22:00-06:00",

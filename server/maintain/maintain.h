@@ -228,6 +228,30 @@ TARN_MUST struct tarn_status *tarn_maintain_wait(struct tarn_op *op, struct tarn
                                                  const int64_t *ids, size_t count, int64_t wait_ms,
                                                  struct tarn_compact_state *out);
 
+/* --- advice (advise.h) --- */
+struct tarn_advise_effect {
+    double files; /* at the end of the history */
+    double
+        write_amplification; /* bytes written, by commits and compactions, for each byte loaded */
+    double
+        read_fan_out; /* sorted runs that a read of a bucket merges, as a mean after each commit */
+};
+struct tarn_advise_setting {
+    int32_t bucket_count, writer_parallelism, run_trigger;
+    int64_t target_file_size;
+    struct tarn_advise_effect effect;
+};
+struct tarn_advice {
+    int64_t first_snapshot_id, last_snapshot_id, span_ms; /* the history that it is made from */
+    int64_t new_size, largest_partition_size, files; /* bytes loaded in it; live now, as the next */
+    int32_t runs_max;                                /* of a bucket */
+    double kept;                                     /* of the bytes that its compactions read */
+    struct tarn_advise_setting now, advised;
+};
+/* From the retained snapshots. UNSUPPORTED_FEATURE: another kind of table; INVALID_ARGUMENT: nothing was loaded. */
+TARN_MUST struct tarn_status *tarn_maintain_advise(struct tarn_op *op, struct tarn_table *table,
+                                                   struct tarn_advice *out);
+
 /* --- expiry --- */
 /* tarn_table_expire (which see), with what running tasks read held. keep_last, older_than_ms: or TARN_EXPIRE_OPTION. */
 TARN_MUST struct tarn_status *tarn_maintain_expire(struct tarn_op *op,

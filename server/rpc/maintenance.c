@@ -127,6 +127,40 @@ static struct tarn_status *get_backlog(struct tarn_op *op, struct tarn_service *
     return TARN_OK;
 }
 
+static Tarn__V1__AdviseSetting *put_setting(struct tarn_op *op,
+                                            const struct tarn_advise_setting *in)
+{
+    Tarn__V1__AdviseSetting *m = TARN_RPC_NEW(op, Tarn__V1__AdviseSetting, advise_setting);
+    m->buckets = in->bucket_count;
+    m->writer_parallelism = in->writer_parallelism;
+    m->compaction_trigger = in->run_trigger;
+    m->target_file_size = in->target_file_size;
+    m->files = in->effect.files;
+    m->write_amplification = in->effect.write_amplification;
+    m->read_fan_out = in->effect.read_fan_out;
+    return m;
+}
+
+static struct tarn_status *advise(struct tarn_op *op, struct tarn_service *service,
+                                  const void *request, void *response)
+{
+    const Tarn__V1__AdviseRequest *q = request;
+    Tarn__V1__AdviseResponse *r = response;
+    struct tarn_advice advice;
+    TARN_TRY(tarn_service_advise(op, service, tarn_rpc__ref(q->table), &advice));
+    r->first_snapshot = advice.first_snapshot_id;
+    r->last_snapshot = advice.last_snapshot_id;
+    r->span_ms = advice.span_ms;
+    r->loaded_bytes = advice.new_size;
+    r->largest_partition_bytes = advice.largest_partition_size;
+    r->files = advice.files;
+    r->sorted_runs_max = advice.runs_max;
+    r->kept = advice.kept;
+    r->now = put_setting(op, &advice.now);
+    r->advised = put_setting(op, &advice.advised);
+    return TARN_OK;
+}
+
 /* --- the daemon --- */
 
 static Tarn__V1__WorkerInfo *put_worker(struct tarn_op *op, const struct tarn_worker_info *info)
@@ -200,6 +234,7 @@ const struct tarn_rpc__method tarn_rpc__maintenance_methods[] = {
     TARN_RPC_STREAM(MaintenanceService, Compact, compact),
     TARN_RPC_UNARY(MaintenanceService, Expire, expire_request, expire_response, expire),
     TARN_RPC_UNARY(MaintenanceService, ListJobs, list_jobs_request, list_jobs_response, list_jobs),
+    TARN_RPC_UNARY(MaintenanceService, Advise, advise_request, advise_response, advise),
     TARN_RPC_UNARY(MaintenanceService, GetBacklog, get_backlog_request, get_backlog_response,
                    get_backlog),
     TARN_RPC_UNARY(AdminService, GetStatus, get_status_request, get_status_response, get_status),

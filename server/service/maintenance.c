@@ -195,6 +195,14 @@ struct tarn_status *tarn_service_expire(struct tarn_op *op, struct tarn_service 
                                 order->older_than_ms, order->dry_run, out);
 }
 
+struct tarn_status *tarn_service_advise(struct tarn_op *op, struct tarn_service *service,
+                                        struct tarn_table_ref ref, struct tarn_advice *out)
+{
+    TARN_OWN(tarn_table_drop_ref) struct tarn_table *table = NULL;
+    TARN_TRY(tarn_service__table(op, service, ref, TARN_ACTION_READ, &table));
+    return tarn_maintain_advise(op, table, out);
+}
+
 struct tarn_status *tarn_service_backlog(struct tarn_op *op, struct tarn_service *service,
                                          struct tarn_table_ref ref, struct tarn_backlog *out)
 {

@@ -298,3 +298,49 @@ struct tarn_status *tarn_plan__list_manifests(struct tarn_planner *p)
     tarn_plan__sort_listed(p);
     return TARN_OK;
 }
+
+/* --- one snapshot's, for whoever wants to know what was written --- */
+
+static struct tarn_status *read_changes(struct tarn_op *op, struct tarn_table *table,
+                                        int64_t snapshot_id, enum tarn_change what,
+                                        struct tarn_manifest_entry **list, size_t *count,
+                                        size_t *capacity)
+{
+    TARN_OWN(tarn_buf_drop) struct tarn_buf from = {0};
+    TARN_OWN(tarn_buf_drop) struct tarn_buf to = {0};
+    tarn_table__change_prefix(table->uuid, snapshot_id, what, &from);
+    tarn_table__change_prefix(table->uuid, snapshot_id, what + 1, &to);
+    struct tarn_state_range range = {.from = tarn_buf_slice(&from), .to = tarn_buf_slice(&to)};
+    TARN_OWN(tarn_state_iterator_drop)
+    struct tarn_state_iterator *it =
+        tarn_state_iterator_open(table->env->state, TARN_FAMILY_CHANGES, &range);
+    struct tarn_slice key, value, packed;
+    while (tarn_state_iterator_next(it, &key, &value)) {
+        int64_t added_by;
+        if (!tarn_table__split_value(value, &added_by, &packed))
+            return tarn_table__damaged_value(value);
+        TARN_GROW(*list, *count, *capacity);
+        struct tarn_manifest_entry *entry = &(*list)[*count];
+        packed = tarn_arena_copy(op->arena, packed);
+        TARN_TRY(tarn_manifest_entry_view(packed, op->arena, entry));
+        entry->kind = what == TARN_CHANGE_REMOVED ? TARN_ENTRY_DELETE : TARN_ENTRY_ADD;
+        (*count)++;
+    }
+    TARN_TRY(tarn_state_iterator_error(it));
+    return tarn_op_check(op);
+}
+
+struct tarn_status *tarn_table_delta(struct tarn_op *op, struct tarn_table *table,
+                                     int64_t snapshot_id, struct tarn_manifest_entry **out,
+                                     size_t *count)
+{
+    TARN_OWN(tarn_free_drop) struct tarn_manifest_entry *list = NULL;
+    size_t n = 0, capacity = 0;
+    TARN_TRY(read_changes(op, table, snapshot_id, TARN_CHANGE_REMOVED, &list, &n, &capacity));
+    TARN_TRY(read_changes(op, table, snapshot_id, TARN_CHANGE_ADDED, &list, &n, &capacity));
+    *out = tarn_arena_calloc(op->arena, n + 1, sizeof **out);
+    if (n > 0)
+        memcpy(*out, list, n * sizeof **out);
+    *count = n;
+    return TARN_OK;
+}

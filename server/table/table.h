@@ -158,6 +158,10 @@ TARN_MUST struct tarn_status *tarn_table_snapshot(struct tarn_op *op, struct tar
 TARN_MUST struct tarn_status *tarn_table_snapshots(struct tarn_op *op, struct tarn_table *table,
                                                    int64_t from, size_t max,
                                                    struct tarn_snapshot **out, size_t *count);
+/* What a retained snapshot added (ADD) and removed (DELETE): without statistics, from the index. Lies in the op's arena. */
+TARN_MUST struct tarn_status *tarn_table_delta(struct tarn_op *op, struct tarn_table *table,
+                                               int64_t snapshot_id,
+                                               struct tarn_manifest_entry **out, size_t *count);
 TARN_MUST struct tarn_status *tarn_table_manifests(struct tarn_op *op, struct tarn_table *table,
                                                    const struct tarn_snapshot *snapshot,
                                                    struct tarn_manifest_file **base,

@@ -65,7 +65,7 @@ static void make_tables(struct bench *b, struct tarn_catalog *catalog)
     b->tables = tarn_calloc(b->count, sizeof *b->tables);
     for (size_t i = 0; i < b->count; i++) {
         TARN_OWN(tarn_op_fini) struct tarn_op op;
-        char database[16], name[16];
+        char database[32], name[32];
         tarn_op_init(&op);
         snprintf(database, sizeof database, "d%zu", i / 1000);
         snprintf(name, sizeof name, "t%zu", i);

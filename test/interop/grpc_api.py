@@ -921,6 +921,10 @@ def worker_cases(daemon, client):
         expect([(j.state, j.snapshot_id) for j in job], [("done", 2)])
         files = [f for r in client.TableService.ListFiles(t.ListFilesRequest(table=ref("db", "theirs"))) for f in r.files]
         expect([(f.file.name, f.level) for f in files], [(b"data-t1.parquet", 5)])
+        advice = maintenance.Advise(mt.AdviseRequest(table=ref("db", "theirs")))
+        expect((advice.first_snapshot, advice.last_snapshot, advice.loaded_bytes, advice.now.buckets, advice.advised.buckets), (1, 2, 100, 1, 1))
+        new_table(client, "empty", "id BIGINT NOT NULL", keys=["id"], options=[("bucket", "1")])
+        expect(reason(maintenance.Advise, mt.AdviseRequest(table=ref("db", "empty"))), "INVALID_ARGUMENT")
 
     def expiry():
         table = ref("db", "k")

@@ -471,10 +471,11 @@ TARN_TEST(cli_load, reads_standard_input_and_answers_programs)
     struct run run = fake_run(t, &fake, "load", "a.b", "-", "--format=jsonl", "-ojsonl", NULL);
     close(pipe_fds[0]);
     expect_int(run.code, 0);
-    expect_str(run.out,
-               "{\"snapshot\":7,\"rows\":2,\"files\":1,\"bytes\":2048,\"bad_row_count\":2,"
-               "\"repeated\":false,\"backlog\":null,\"bad_rows\":[{\"file\":\"x.csv\",\"line\":3,\"column\":\"n\","
-               "\"reason\":\"\\\"q\\\" is no INT\"}]}\n");
+    expect_str(
+        run.out,
+        "{\"snapshot\":7,\"rows\":2,\"files\":1,\"bytes\":2048,\"bad_row_count\":2,"
+        "\"repeated\":false,\"backlog\":null,\"bad_rows\":[{\"file\":\"x.csv\",\"line\":3,\"column\":\"n\","
+        "\"reason\":\"\\\"q\\\" is no INT\"}]}\n");
     TARN_OWN(drop_message) Tarn__V1__IngestRequest *head =
         (void *)fake_request(&fake, "DataService/Ingest", 1, &tarn__v1__ingest_request__descriptor);
     expect_binary(head->file->name, "<stdin>");

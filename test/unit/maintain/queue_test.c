@@ -2,6 +2,7 @@
  * The queue: one task a bucket (M1), a report counts only under its present token (M2), what a worker is given is
  * live then (M3); leases run out, failures are tried again and given up.
  */
+#include "maintain/advise.h"
 #include "maintain/internal.h"
 #include "test/lib/test.h"
 
@@ -30,21 +31,27 @@ static const char *join(struct house *h, const char *address)
     return id;
 }
 
-/* Of database "db". */
-static struct tarn_table *make_table(struct house *h, const char *name)
+/* Of database "db"; option NULL: none. */
+static struct tarn_table *make_table_with(struct house *h, const char *name, const char *option,
+                                          const char *value)
 {
     struct tarn_table *table;
     struct tarn_schema draft = {.version = 3};
     struct tarn_slice key = S("id");
-    struct tarn_pair bucket = {S("bucket"), S("1")};
+    struct tarn_pair options[] = {{S("bucket"), S("1")}, {S(option), S(value)}};
     expect_ok(tarn_columns_parse(S("id BIGINT NOT NULL"), h->t->arena, &draft.fields,
                                  &draft.field_count));
     draft.primary_keys = &key;
     draft.primary_key_count = 1;
-    draft.options = &bucket;
-    draft.option_count = 1;
+    draft.options = options;
+    draft.option_count = option == NULL ? 1 : 2;
     expect_ok(tarn_catalog_create_table(h->t->op, h->catalog, S("db"), S(name), &draft, &table));
     return table;
+}
+
+static struct tarn_table *make_table(struct house *h, const char *name)
+{
+    return make_table_with(h, name, NULL, NULL);
 }
 
 static void house_init_with(struct house *h, struct tarn_test *t,
@@ -805,4 +812,143 @@ TARN_TEST(backlog, tells_writers_to_slow_down_and_to_wait)
     tarn_maintain_undone(h.maintain, h.table, tarn_row_empty(), 0);
     expect_int(advice(&h),
                TARN_BACKLOG_BEHIND); /* nobody will compact it: who waits would wait for ever */
+}
+
+/* --- advice --- */
+
+struct fed { /* a table and what was written into it */
+    struct tarn_table *table;
+    const char *name;
+    double loaded, written, run_sum;
+    int samples;
+};
+
+static struct tarn_manifest_entry sized(struct house *h, const struct fed *f, int level,
+                                        int64_t size)
+{
+    struct tarn_manifest_entry e =
+        made_up(h, tarn_arena_printf(h->t->arena, "a%d", h->file_count), level);
+    expect_ok(tarn_store_put(
+        h->store, h->t->op,
+        tarn_arena_printf(h->t->arena, "db.db/%s/bucket-0/a%d", f->name, h->file_count), S("x")));
+    e.file.size = size;
+    h->file_count++;
+    return e;
+}
+
+static void feed(struct house *h, struct fed *f, int64_t size)
+{
+    struct tarn_manifest_entry e = sized(h, f, 0, size);
+    struct tarn_commit commit = {.user = S("u"),
+                                 .identifier = h->file_count,
+                                 .watermark = TARN_SNAPSHOT_NONE,
+                                 .append.entries = &e,
+                                 .append.count = 1};
+    struct tarn_commit_result result;
+    expect_ok(tarn_table_commit(h->t->op, f->table, &commit, &result));
+    f->loaded += (double)size;
+    f->written += (double)size;
+}
+
+/* As workers would, until there is nothing to do. */
+static void compact_all(struct house *h, struct fed *f)
+{
+    for (;;) {
+        tarn_maintain_notice(h->maintain, f->table);
+        tarn_maintain__check(h->maintain);
+        struct tarn_task task = take(h, h->worker, 0);
+        if (task.id == 0)
+            return;
+        size_t n = task.file_count;
+        int64_t size = 0, snapshot;
+        struct tarn_manifest_entry *entries =
+            tarn_arena_calloc(h->t->arena, n + 1, sizeof *entries);
+        for (size_t i = 0; i < n; i++) {
+            entries[i] = task.files[i];
+            entries[i].kind = TARN_ENTRY_DELETE;
+            size += task.files[i].file.size;
+        }
+        entries[n] = sized(h, f, task.output_level, size);
+        struct tarn_report r = {
+            .lease = {task.id, task.token}, .entries = entries, .entry_count = n + 1};
+        expect_ok(tarn_maintain_report(h->t->op, h->maintain, h->worker, &r, &snapshot));
+        f->written += (double)size;
+    }
+}
+
+static void sample(struct house *h, struct fed *f)
+{
+    struct tarn_bucket_files *buckets;
+    size_t count;
+    expect_ok(tarn_table_buckets(h->t->op, f->table, tarn_slice_str(NULL), &buckets, &count));
+    f->run_sum += tarn_run_count(buckets[0].files, buckets[0].file_count);
+    f->samples++;
+}
+
+static void expect_within(double got, double want, double share)
+{
+    if (got < want * (1 - share) || got > want * (1 + share))
+        expect_unreachable("%g is not within %g of %g", got, share, want);
+}
+
+TARN_TEST(advice, comes_true)
+{
+    TARN_OWN(house_fini) struct house h;
+    quiet_house(&h, t, (struct tarn_maintain_options){0});
+    struct fed now = {.table = h.table, .name = "t"};
+    struct fed then = {.table =
+                           make_table_with(&h, "advised", "num-sorted-run.compaction-trigger", "3"),
+                       .name = "advised"};
+    int64_t sizes[60];
+    for (size_t i = 0; i < TARN_COUNT_OF(sizes); i++) {
+        sizes[i] = tarn_test_random_between(t, 1000, 3000);
+        feed(&h, &now, sizes[i]);
+        compact_all(&h, &now);
+        sample(&h, &now);
+    }
+    struct tarn_advice advice;
+    expect_ok(tarn_maintain_advise(t->op, h.table, &advice));
+    expect_int(advice.now.bucket_count, 1);
+    expect_int(advice.advised.bucket_count, 1); /* it is small */
+    expect_int(advice.new_size, (int64_t)now.loaded);
+    expect_double(advice.kept, 1);
+    expect_within(advice.now.effect.write_amplification, now.written / now.loaded, 0.15);
+    expect_within(advice.now.effect.read_fan_out, now.run_sum / now.samples, 0.15);
+    expect_int(advice.advised.writer_parallelism % advice.advised.bucket_count, 0);
+    /* Another table, with what a replay of the first says for that setting. */
+    TARN_OWN(tarn_table_view_drop) const struct tarn_table_view *view = NULL;
+    expect_ok(tarn_table_look(t->op, then.table, &view));
+    struct tarn_load loads[TARN_COUNT_OF(sizes)];
+    for (size_t i = 0; i < TARN_COUNT_OF(sizes); i++) {
+        loads[i] = (struct tarn_load){.size = sizes[i]};
+        feed(&h, &then, sizes[i]);
+        compact_all(&h, &then);
+        sample(&h, &then);
+    }
+    struct tarn_load_history history = {.loads = loads,
+                                        .load_count = TARN_COUNT_OF(loads),
+                                        .start_sizes = (int64_t[]){0},
+                                        .partition_count = 1,
+                                        .kept = 1};
+    struct tarn_advise_effect effect;
+    tarn_advise_replay(&view->schema, &view->options, &history, 1, &effect);
+    expect_within(effect.write_amplification, then.written / then.loaded, 0.15);
+    expect_within(effect.read_fan_out, then.run_sum / then.samples, 0.15);
+    tarn_table_unref(then.table);
+}
+
+TARN_TEST(advice, a_bucket_that_is_too_large_is_divided)
+{
+    TARN_OWN(house_fini) struct house h;
+    quiet_house(&h, t, (struct tarn_maintain_options){0});
+    struct fed fed = {.table = h.table, .name = "t"};
+    struct tarn_advice advice;
+    expect_status(tarn_maintain_advise(t->op, h.table, &advice), TARN_INVALID_ARGUMENT, "loaded");
+    for (int i = 0; i < 10; i++)
+        feed(&h, &fed, (int64_t)1 << 29);
+    expect_ok(tarn_maintain_advise(t->op, h.table, &advice));
+    expect_int(advice.runs_max, 10);
+    expect_int(advice.largest_partition_size, (int64_t)10 << 29);
+    expect_int(advice.advised.bucket_count, 5); /* of a GiB each */
+    expect_int(advice.advised.writer_parallelism, advice.advised.bucket_count);
 }
