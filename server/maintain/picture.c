@@ -101,16 +101,7 @@ void tarn_picture_add_files(struct tarn_picture *p, const struct tarn_manifest_e
                             size_t count, int64_t now_ms)
 {
     for (size_t i = 0; i < count; i++) {
-        const struct tarn_data_file *f = &files[i].file;
-        struct tarn_file_change c = {.added = true,
-                                     .level = f->level,
-                                     .name_hash = tarn_xxh64(f->name, 0),
-                                     .size = f->size,
-                                     .row_count = f->row_count,
-                                     .delete_row_count = f->delete_row_count,
-                                     .min_sequence = f->min_sequence,
-                                     .max_sequence = f->max_sequence,
-                                     .creation_time_ms = f->creation_time_ms};
+        struct tarn_file_change c = tarn_file_change_of(&files[i].file, true);
         change_one(p, &c, now_ms);
     }
 }

@@ -136,15 +136,7 @@ static void note_change(struct tarn_index_batch *b, struct tarn_slice live_key, 
     TARN_GROW(b->changes, b->change_count, b->change_capacity);
     struct live_change *c = &b->changes[b->change_count++];
     *c = (struct live_change){.key = tarn_arena_copy(b->arena, live_key), .count = count};
-    c->file = (struct tarn_file_change){.added = count > 0,
-                                        .level = f->level,
-                                        .name_hash = tarn_xxh64(f->name, 0),
-                                        .size = f->size,
-                                        .row_count = f->row_count,
-                                        .delete_row_count = f->delete_row_count,
-                                        .min_sequence = f->min_sequence,
-                                        .max_sequence = f->max_sequence,
-                                        .creation_time_ms = f->creation_time_ms};
+    c->file = tarn_file_change_of(f, count > 0);
 }
 
 static void batch_add(struct tarn_index_batch *b, const struct tarn_manifest_entry *entry,

@@ -442,6 +442,7 @@ struct tarn_file_change { /* what compaction minds of a data file that came or w
         creation_time_ms; /* or NONE */
     int64_t stamp;        /* as tarn_table_change_stamp; grows with each batch of changes */
 };
+struct tarn_file_change tarn_file_change_of(const struct tarn_data_file *file, bool added);
 struct tarn_touched_bucket {
     struct tarn_slice partition;
     int32_t bucket;

@@ -2,6 +2,19 @@
 
 /* Which buckets changed since somebody asked, and how: what compaction keeps its pictures by. */
 
+struct tarn_file_change tarn_file_change_of(const struct tarn_data_file *f, bool added)
+{
+    return (struct tarn_file_change){.added = added,
+                                     .level = f->level,
+                                     .name_hash = tarn_xxh64(f->name, 0),
+                                     .size = f->size,
+                                     .row_count = f->row_count,
+                                     .delete_row_count = f->delete_row_count,
+                                     .min_sequence = f->min_sequence,
+                                     .max_sequence = f->max_sequence,
+                                     .creation_time_ms = f->creation_time_ms};
+}
+
 struct touched_bucket {
     bool unknown;
     struct tarn_file_change *changes;

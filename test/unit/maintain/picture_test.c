@@ -29,21 +29,6 @@ static void model_init(struct model *m, struct tarn_test *t, const char *keys, c
     expect_ok(tarn_options_parse(&m->schema, t->arena, &m->options));
 }
 
-static struct tarn_file_change change_of(const struct tarn_manifest_entry *e, bool added)
-{
-    const struct tarn_data_file *f = &e->file;
-    return (struct tarn_file_change){added,
-                                     f->level,
-                                     tarn_xxh64(f->name, 0),
-                                     f->size,
-                                     f->row_count,
-                                     f->delete_row_count,
-                                     f->min_sequence,
-                                     f->max_sequence,
-                                     f->creation_time_ms,
-                                     0};
-}
-
 static struct tarn_manifest_entry *add(struct model *m, int level, int64_t size)
 {
     struct tarn_manifest_entry *e = &m->files[m->count++];
@@ -67,7 +52,7 @@ static size_t step(struct model *m, const struct tarn_pick *pick, struct tarn_fi
     size_t n = 0, kept = 0;
     int64_t size = 0;
     for (size_t i = 0; pick != NULL && i < pick->file_count; i++) {
-        out[n++] = change_of(pick->files[i], false);
+        out[n++] = tarn_file_change_of(&pick->files[i]->file, false);
         size += pick->files[i]->file.size;
     }
     for (size_t i = 0; i < m->count; i++) {
@@ -80,10 +65,11 @@ static size_t step(struct model *m, const struct tarn_pick *pick, struct tarn_fi
     m->count = kept;
     int64_t news = tarn_test_random_between(m->t, 1, 3);
     for (int64_t i = 0; i < news; i++)
-        out[n++] =
-            change_of(add(m, pick == NULL ? 0 : pick->output_level,
-                          pick == NULL ? tarn_test_random_between(m->t, 1, 1000) : size / news + 1),
-                      true);
+        out[n++] = tarn_file_change_of(
+            &add(m, pick == NULL ? 0 : pick->output_level,
+                 pick == NULL ? tarn_test_random_between(m->t, 1, 1000) : size / news + 1)
+                 ->file,
+            true);
     return n;
 }
 
@@ -194,8 +180,8 @@ TARN_TEST(picture, asks_to_be_made_anew_where_it_can_not_know)
     struct tarn_picture p;
     model_init(&m, t, "\"id\"", "\"bucket\":\"1\"");
     tarn_picture_init(&p, &m.schema, &m.options);
-    struct tarn_file_change old = change_of(add(&m, 5, 100), true);
-    struct tarn_file_change newest = change_of(add(&m, 5, 100), true);
+    struct tarn_file_change old = tarn_file_change_of(&add(&m, 5, 100)->file, true);
+    struct tarn_file_change newest = tarn_file_change_of(&add(&m, 5, 100)->file, true);
     expect_true(tarn_picture_change(&p, &old, 1, 1));
     expect_true(tarn_picture_change(&p, &newest, 1, 1));
     newest.added = false; /* when was the other one made? */
