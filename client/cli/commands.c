@@ -216,7 +216,6 @@ const struct tarn_cli_command tarn_cli_commands[] = {
     {"jobs", "[JOB]", 0, 1, tarn_cli_jobs_options, tarn_cli_jobs, "the queue of maintenance tasks",
      NULL},
 
-    NOT_YET("advise"),
     NOT_YET("orphans"),
     NOT_YET("reconcile"),
     NOT_YET("doctor"),

@@ -341,7 +341,7 @@ check 1 "database small has 1 table; " db drop small
 check 0 "" db drop small --cascade
 
 # ---- not in this version
-for name in advise orphans reconcile doctor user backup; do
+for name in orphans reconcile doctor user backup; do
     check 1 "tarn: $name: this version of Tarn does not have it yet" "$name" shop.orders
 done
 

@@ -91,8 +91,7 @@ TARN_TEST(cli_usage, wrong_words_are_exit_code_2_with_a_hint)
 TARN_TEST(cli_usage, what_is_not_there_yet_says_so)
 {
     SERVE;
-    static const char *const names[] = {"orphans", "reconcile", "doctor",
-                                        "user",    "backup",    "advise"};
+    static const char *const names[] = {"orphans", "reconcile", "doctor", "user", "backup"};
     for (size_t i = 0; i < TARN_COUNT_OF(names); i++) {
         struct run run = fake_run(t, &fake, names[i], "list", "--any=x", NULL);
         expect_str(run.err, tarn_arena_printf(t->arena,
