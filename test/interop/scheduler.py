@@ -106,7 +106,7 @@ def explained():
 
 
 def obeyed():
-    tarn = lab.daemon("obeyed", lab.path("wh2"), **{"worker.count": 1, "compaction.check_interval": "2 s"})
+    tarn = lab.daemon("obeyed", lab.path("wh2"), **{"worker.count": 1, "compaction.auto": "true", "compaction.check_interval": "2 s"})
     tarn.start()
     tarn.tarn("db", "create", "b")
     make(tarn, "b.t", "--option", "num-sorted-run.compaction-trigger=2", "--option", "num-sorted-run.stop-trigger=3")
