@@ -220,6 +220,27 @@ TARN_TEST(copy, takes_only_what_a_rewrite_would_give)
     close_fixture(&f);
 }
 
+/* What the fuzzer begins with must get as far as a copy. */
+TARN_TEST(copy, the_fuzzers_seed_is_copied)
+{
+    struct fixture f;
+    TARN_OWN(tarn_buf_drop) struct tarn_buf bytes = {0};
+    struct rows r =
+        rows_of(t, "k BIGINT NOT NULL, s STRING, d DECIMAL(20,2), f DOUBLE, l ARRAY<INT>");
+
+    open_fixture(t, &f);
+    for (size_t i = 0; i < r.field_count; i++)
+        f.columns[i] = (struct tarn_column_write){r.fields[i].name, (int32_t)i, r.fields[i].type};
+    f.spec.column_count = r.field_count;
+    tarn_test_read_file(tarn_test_path(t, "fuzz/corpus/parquet_copy/two_rows.parquet"), &bytes);
+    expect_ok(tarn_store_put(f.store, t->op, "t/seed.parquet", tarn_buf_slice(&bytes)));
+    struct tarn_file_copy *copy = open_copy(&f, "t/seed.parquet");
+    expect_true(copy != NULL);
+    expect_int(tarn_file_copy_row_count(copy), 2);
+    tarn_file_copy_close(copy);
+    close_fixture(&f);
+}
+
 /* --- damage --- */
 
 static struct tarn_status *try_copy(struct fixture *f, struct tarn_slice bytes, int64_t *rows)
