@@ -134,8 +134,8 @@ TARN_TEST(ingest, commits_its_changelog_or_removes_it)
                       log = fixture_file(&f, "k", "changelog-a", 1, 4);
     ingest.changelog = &log;
     ingest.changelog_count = 1;
-    expect_ok(
-        tarn_service_ingest_commit(t->op, &f.service, &ingest, &file, 1, &snapshot, &repeated));
+    expect_ok(tarn_service_ingest_commit(t->op, &f.service, &ingest, &file, 1, &snapshot, &repeated,
+                                         &(struct tarn_backlog){0}));
     tarn_service_ingest_end(&f.service, &ingest, false);
     TARN_OWN(tarn_table_drop_ref) struct tarn_table *table = NULL;
     TARN_OWN(tarn_table_view_drop) const struct tarn_table_view *view = NULL;
@@ -151,9 +151,9 @@ TARN_TEST(ingest, commits_its_changelog_or_removes_it)
     ingest.changelog = &log;
     ingest.changelog_count = 1;
     expect_ok(tarn_store_remove(f.inner, t->op, "db.db/k/bucket-0/data-b"));
-    expect_status(
-        tarn_service_ingest_commit(t->op, &f.service, &ingest, &file, 1, &snapshot, &repeated),
-        TARN_FILE_MISSING, "data-b");
+    expect_status(tarn_service_ingest_commit(t->op, &f.service, &ingest, &file, 1, &snapshot,
+                                             &repeated, &(struct tarn_backlog){0}),
+                  TARN_FILE_MISSING, "data-b");
     expect_false(fixture_has(&f, "db.db/k/bucket-0/changelog-b"));
     expect_true(fixture_has(&f, "db.db/k/bucket-0/changelog-a"));
     tarn_service_ingest_end(&f.service, &ingest, false);
