@@ -301,6 +301,8 @@ static struct tarn_status *parse_changelog(const struct tarn_schema *schema,
             tarn_arena_printf(arena, "changelog-producer = %.*s", TARN_SLICE_ARG(producer)));
     else
         o->changelog_producer = (enum tarn_changelog_producer)i;
+    TARN_TRY(take_int(schema, "full-compaction.delta-commits", 1, INT32_MAX, -1,
+                      &o->full_compaction_commits));
     o->row_deduplicate_of = counted_columns(
         schema, value_of(schema, "changelog-producer.row-deduplicate-ignore-fields"), arena);
     return take_bool(schema, "changelog-producer.row-deduplicate", &o->row_deduplicate);
@@ -474,6 +476,21 @@ static struct tarn_status *parse_compaction(const struct tarn_schema *schema,
     return take_size(schema, "source.split.open-file-cost", 0, &o->split_open_cost);
 }
 
+/* changelog-producer = full-compaction, after parse_compaction: each commit is compacted in full unless options say when. */
+static struct tarn_status *parse_full_compaction(const struct tarn_schema *schema,
+                                                 struct tarn_options *o)
+{
+    int64_t interval_ms;
+    TARN_TRY(take_duration(schema, "changelog-producer.compaction-interval", &interval_ms));
+    if (o->changelog_producer != TARN_CHANGELOG_FULL_COMPACTION || o->full_compaction_commits > 0)
+        return TARN_OK;
+    if (interval_ms <= 0)
+        o->full_compaction_commits = 1;
+    else if (o->optimization_interval_ms < 0 || interval_ms < o->optimization_interval_ms)
+        o->optimization_interval_ms = interval_ms;
+    return TARN_OK;
+}
+
 static struct tarn_status *check_column_stats(const struct tarn_schema *schema)
 {
     enum tarn_stats_mode mode;
@@ -498,6 +515,7 @@ struct tarn_status *tarn_options_parse(const struct tarn_schema *schema, struct 
     TARN_TRY(parse_commit(schema, &o));
     TARN_TRY(parse_stamps(schema, &o));
     TARN_TRY(parse_compaction(schema, &o));
+    TARN_TRY(parse_full_compaction(schema, &o));
     TARN_TRY(check_column_stats(schema));
     tarn_format__judge(schema, arena, &o);
     *out = o;

@@ -52,6 +52,7 @@ struct tarn_options {
     bool sequence_descending;
     int rowkind_column; /* -1: none */
     enum tarn_changelog_producer changelog_producer;
+    int full_compaction_commits; /* after so many a bucket is compacted in full for its changelog; -1: not by number */
     bool row_deduplicate;           /* an update that changes no value isn't told … */
     const bool *row_deduplicate_of; /* … by column: does it count? */
     /* as the options have them: ask tarn_options_file_format and _compression */

@@ -181,13 +181,22 @@ bool tarn_format__crosses_partitions(const struct tarn_schema *schema)
     return false;
 }
 
-/* Which producers' changelogs are written here. */
+/* Where a changelog of compactions isn't written here. */
 static void judge_changelog(struct tarn_options *o)
 {
-    if (o->changelog_producer == TARN_CHANGELOG_FULL_COMPACTION)
-        tarn_format__refuse(o, false, "changelog-producer = full-compaction");
-    if (o->changelog_producer == TARN_CHANGELOG_LOOKUP)
-        tarn_format__refuse(o, false, "changelog-producer = lookup");
+    if (o->changelog_producer != TARN_CHANGELOG_LOOKUP)
+        return;
+    /* Of several versions above level 0 only the lowest counts: merges of these engines don't keep that. */
+    if (o->merge_engine == TARN_MERGE_PARTIAL_UPDATE)
+        tarn_format__refuse(o, false,
+                            "changelog-producer = lookup with merge-engine = partial-update");
+    if (o->merge_engine == TARN_MERGE_AGGREGATION)
+        tarn_format__refuse(o, false,
+                            "changelog-producer = lookup with merge-engine = aggregation");
+    if (o->merge_engine == TARN_MERGE_FIRST_ROW)
+        tarn_format__refuse(o, false, "changelog-producer = lookup with merge-engine = first-row");
+    if (o->deletion_vectors)
+        tarn_format__refuse(o, false, "changelog-producer = lookup with deletion-vectors.enabled");
 }
 
 void tarn_format__judge(const struct tarn_schema *schema, struct tarn_arena *arena,

@@ -25,7 +25,7 @@
 struct tarn_pick {
     const struct tarn_manifest_entry **files; /* borrowed from the input, in the arena */
     size_t file_count;
-    int output_level;
+    int output_level, top_level; /* top_level: the bucket's last */
     bool drop_delete;
     const char *why; /* "size amplification", "size ratio", "file count", "full", … */
 };
@@ -124,9 +124,12 @@ struct tarn_task { /* what a worker is given; lies in the op's arena */
     struct tarn_manifest_entry *files;
     size_t file_count; /* with statistics */
     int64_t seen_id;   /* they are live in this snapshot */
-    int output_level;
+    int output_level, top_level;
     bool drop_delete;
     const char *why; /* the rule that picked them */
+    struct tarn_manifest_entry
+        *above; /* changelog-producer = lookup: the bucket's files above the output level */
+    size_t above_count;
 };
 /* Waits up to wait_ms for a task; *count 0: none. Who waits for longer than three leases is forgotten meanwhile. At most `max`. */
 TARN_MUST struct tarn_status *tarn_maintain_poll(struct tarn_op *op, struct tarn_maintain *maintain,

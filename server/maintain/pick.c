@@ -104,14 +104,18 @@ static int64_t newest_at_top_ms(const struct picker *p)
     return newest;
 }
 
+static bool is_full_late(const struct picker *p, int64_t now_ms)
+{
+    int64_t last_full = newest_at_top_ms(p), interval_ms = p->options->optimization_interval_ms;
+    return interval_ms >= 0 && (last_full == INT64_MIN || now_ms - last_full > interval_ms);
+}
+
 static int early_full(const struct picker *p, int64_t now_ms, const char **why)
 {
     const struct tarn_options *o = p->options;
     if (p->run_count < 2)
         return 0;
-    int64_t last_full = newest_at_top_ms(p);
-    if (o->optimization_interval_ms >= 0 &&
-        (last_full == INT64_MIN || now_ms - last_full > o->optimization_interval_ms)) {
+    if (is_full_late(p, now_ms)) {
         *why = "optimization interval";
         return p->run_count;
     }
@@ -232,8 +236,11 @@ static bool take(struct picker *p, int count, const char *why, struct tarn_pick 
     int highest = 0;  /* of what stays behind and what is picked */
     for (int i = 0; i < p->run_count; i++)
         highest = TARN_MAX(highest, p->runs[i].level);
-    *out =
-        (struct tarn_pick){.files = p->files, .file_count = end, .output_level = level, .why = why};
+    *out = (struct tarn_pick){.files = p->files,
+                              .file_count = end,
+                              .output_level = level,
+                              .top_level = p->top_level,
+                              .why = why};
     out->drop_delete = level != 0 && level >= highest;
     return true;
 }
@@ -243,6 +250,22 @@ static bool pick_full(struct picker *p, struct tarn_pick *out)
     if (p->run_count == 1 && p->runs[0].level == p->top_level)
         return false;
     return take(p, p->run_count, "full", out);
+}
+
+/* changelog-producer = full-compaction: what isn't in the last level yet, its readers don't know of. As many commits as
+ * full-compaction.delta-commits may wait, each a run; a pick that is due before that goes all the way. */
+static int for_changelog(const struct picker *p, int count, int64_t now_ms, const char **why)
+{
+    const struct tarn_options *o = p->options;
+    bool has_top = p->runs[p->run_count - 1].level == p->top_level;
+    int waiting = p->run_count - (has_top ? 1 : 0);
+    if (o->changelog_producer != TARN_CHANGELOG_FULL_COMPACTION || waiting == 0)
+        return count;
+    bool many = o->full_compaction_commits > 0 && waiting >= o->full_compaction_commits;
+    if (count == 0 && !many && !is_full_late(p, now_ms))
+        return 0;
+    *why = "changelog";
+    return p->run_count;
 }
 
 static bool pick_sorted(struct picker *p, bool full, int64_t now_ms, struct tarn_pick *out)
@@ -261,6 +284,7 @@ static bool pick_sorted(struct picker *p, bool full, int64_t now_ms, struct tarn
         count = file_count(p, now_ms, &why);
     if (count == 0 && p->force_up_level_0)
         count = all_of_level_0(p, now_ms, &why);
+    count = for_changelog(p, count, now_ms, &why);
     return take(p, count, why, out);
 }
 

@@ -344,6 +344,12 @@ static struct tarn_status *fill_task(struct tarn_op *op, struct tarn_catalog *ca
     out->drop_delete = pick.drop_delete;
     out->why = pick.why;
     *explained = tarn_maintain__explain_pick(op->arena, view, &files, full, local);
+    out->top_level = pick.top_level;
+    out->above = tarn_arena_calloc(op->arena, files.file_count + 1, sizeof *out->above);
+    for (size_t i = 0; i < files.file_count; i++)
+        if (view->options.changelog_producer == TARN_CHANGELOG_LOOKUP &&
+            files.files[i].file.level > pick.output_level)
+            out->above[out->above_count++] = files.files[i];
     return TARN_OK;
 }
 

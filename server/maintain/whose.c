@@ -39,10 +39,11 @@ const char *tarn_maintain_lacks(const struct tarn_schema *schema,
 bool tarn_maintain_is_waited_for(const struct tarn_schema *schema,
                                  const struct tarn_options *options)
 {
-    struct tarn_slice producer = tarn_schema_option(schema, "changelog-producer");
     return !tarn_schema_is_append(schema) &&
            (options->deletion_vectors || options->merge_engine == TARN_MERGE_FIRST_ROW ||
-            tarn_slice_is(producer, "lookup") || tarn_slice_is(producer, "full-compaction"));
+            options->changelog_producer == TARN_CHANGELOG_LOOKUP ||
+            (options->changelog_producer == TARN_CHANGELOG_FULL_COMPACTION &&
+             options->full_compaction_commits == 1)); /* else options say when */
 }
 
 bool tarn_maintain_expires(const struct tarn_schema *schema, const struct tarn_options *options)

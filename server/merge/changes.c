@@ -138,44 +138,12 @@ static void open_files(struct changes *c, const struct tarn_merge_split *split)
 
 /* --- a difference --- */
 
-/* Are the values equal? Layouts are canonical, so equal values have equal bytes (a NaN is what its bits are). */
-static bool same_value(const struct ArrowArray *a, int64_t i, const struct ArrowArray *b, int64_t j,
-                       const struct tarn_type *type)
-{
-    bool a_null = tarn_column_is_null(a, i), b_null = tarn_column_is_null(b, j);
-    if (a_null || b_null)
-        return a_null && b_null;
-    int64_t x = i + a->offset, y = j + b->offset;
-    int width = tarn_merge__type_width(type);
-    if (width > 0)
-        return memcmp((const uint8_t *)a->buffers[1] + x * width,
-                      (const uint8_t *)b->buffers[1] + y * width, (size_t)width) == 0;
-    if (type->id == TARN_TYPE_BOOLEAN) {
-        const uint8_t *p = a->buffers[1], *q = b->buffers[1];
-        return (p[x >> 3] >> (x & 7) & 1) == (q[y >> 3] >> (y & 7) & 1);
-    }
-    if (type->id == TARN_TYPE_ROW) {
-        for (int64_t k = 0; k < a->n_children; k++)
-            if (!same_value(a->children[k], x, b->children[k], y, type->fields[k].type))
-                return false;
-        return true;
-    }
-    const int32_t *from = (const int32_t *)a->buffers[1] + x,
-                  *to = (const int32_t *)b->buffers[1] + y;
-    int32_t size = from[1] - from[0];
-    if (size != to[1] - to[0])
-        return false;
-    if (a->n_children == 0)
-        return size == 0 || memcmp((const uint8_t *)a->buffers[2] + from[0],
-                                   (const uint8_t *)b->buffers[2] + to[0], (size_t)size) == 0;
-    return false; /* collections: told apart by no order of theirs, so they count as changed */
-}
-
 static bool same_row(const struct changes *c)
 {
     for (int i = 0; i < c->layout.column_count; i++)
-        if (!same_value(tarn_batch_column(c->before.batch, i), c->before.row,
-                        tarn_batch_column(c->after.batch, i), c->after.row, c->layout.types[i]))
+        if (!tarn_merge__same_value(tarn_batch_column(c->before.batch, i), c->before.row,
+                                    tarn_batch_column(c->after.batch, i), c->after.row,
+                                    c->layout.types[i]))
             return false;
     return true;
 }

@@ -15,6 +15,8 @@ struct compact {
     struct tarn_compact_result *result;
     struct tarn_merge_entries deletes, adds;
     struct tarn_merge_entries written;  /* ADDs of new files; subset of adds, for cleaning up */
+    struct tarn_merge_entries logged;   /* ADDs of the changelog */
+    struct tarn_merge_roll *log;        /* NULL: nothing is told so far */
     struct tarn_merge_section *pending; /* to be rewritten together */
     size_t pending_count;
     struct tarn_merge_key_spec key, order;
@@ -30,7 +32,7 @@ static void add_entry(struct tarn_merge_entries *list, const struct tarn_manifes
     list->items[list->count++].kind = kind;
 }
 
-static struct tarn_merge_roll *new_roll(struct compact *c)
+static struct tarn_merge_roll *new_roll(struct compact *c, bool is_changelog)
 {
     const struct tarn_manifest_entry *first = &c->spec->files[0];
     struct tarn_merge_roll_spec spec = {
@@ -40,9 +42,10 @@ static struct tarn_merge_roll *new_roll(struct compact *c)
         .total_buckets =
             first->total_buckets, /* the bucket's own, whatever the option says by now */
         .level = c->spec->output_level,
-        .source = TARN_SOURCE_COMPACT,
+        .source = is_changelog ? TARN_SOURCE_APPEND : TARN_SOURCE_COMPACT,
+        .is_changelog = is_changelog,
         .arena = c->arena,
-        .entries = &c->written,
+        .entries = is_changelog ? &c->logged : &c->written,
     };
     return tarn_merge__roll_new(&spec);
 }
@@ -124,10 +127,59 @@ static struct tarn_status *copy_or_merge(struct compact *c, struct tarn_op *op,
     return copied ? TARN_OK : merge_section(c, op, section, roll);
 }
 
+/* Does the compaction of this section tell what it changes? */
+static bool is_told(const struct compact *c, const struct tarn_merge_section *section)
+{
+    enum tarn_changelog_producer producer = c->layout.table->options->changelog_producer;
+
+    if (producer == TARN_CHANGELOG_FULL_COMPACTION)
+        return c->spec->output_level == c->spec->top_level;
+    if (producer != TARN_CHANGELOG_LOOKUP)
+        return false;
+    for (size_t r = 0; r < section->run_count; r++)
+        for (size_t f = 0; f < section->runs[r].file_count; f++)
+            if (section->runs[r].files[f]->file.level == 0)
+                return true;
+    return false;
+}
+
+/* Merges the section into `roll` (NULL: its files stay as they are) and tells what that changes. */
+static struct tarn_status *tell_section(struct compact *c, struct tarn_op *op,
+                                        const struct tarn_merge_section *section,
+                                        struct tarn_merge_roll *roll)
+{
+    if (c->log == NULL)
+        c->log = new_roll(c, true);
+    struct tarn_merge_log_spec spec = {
+        .layout = &c->layout,
+        .tree = &c->tree,
+        .producer = c->layout.table->options->changelog_producer,
+        .top_level = c->spec->top_level,
+        .section = section,
+        .above = c->spec->above,
+        .above_count = c->spec->above_count,
+        .data = roll,
+        .log = c->log,
+    };
+    return tarn_merge__log_section(op, &spec);
+}
+
+static struct tarn_status *rewrite_section(struct compact *c, struct tarn_op *op,
+                                           const struct tarn_merge_section *section,
+                                           struct tarn_merge_roll *roll)
+{
+    if (is_told(c, section))
+        return tell_section(c, op, section, roll);
+    if (section->run_count > 1)
+        return merge_pieces(c, op, section, roll);
+    return copy_or_merge(c, op, section,
+                         roll); /* one file: what touches nothing is a section of its own */
+}
+
 static struct tarn_status *rewrite(struct compact *c, struct tarn_op *op,
                                    const struct tarn_merge_section *sections, size_t count)
 {
-    struct tarn_merge_roll *roll = new_roll(c);
+    struct tarn_merge_roll *roll = new_roll(c, false);
     struct tarn_status *s = TARN_OK;
 
     for (size_t i = 0; i < count && s == TARN_OK; i++) {
@@ -135,10 +187,7 @@ static struct tarn_status *rewrite(struct compact *c, struct tarn_op *op,
             for (size_t f = 0; f < sections[i].runs[r].file_count; f++)
                 note_input(c, sections[i].runs[r].files[f]);
         }
-        if (sections[i].run_count > 1)
-            s = merge_pieces(c, op, &sections[i], roll);
-        else /* one file: what touches nothing is a section of its own */
-            s = copy_or_merge(c, op, &sections[i], roll);
+        s = rewrite_section(c, op, &sections[i], roll);
     }
     if (s == TARN_OK)
         s = tarn_merge__roll_cut(roll, op);
@@ -159,6 +208,20 @@ static struct tarn_merge_section *section_of(struct compact *c,
     return section;
 }
 
+/* A record that a reader takes from the lowest level alone must be the merge of all that there are above level 0. */
+static bool must_merge(const struct compact *c, const struct tarn_manifest_entry *file)
+{
+    const struct tarn_options *options = c->layout.table->options;
+
+    if (options->changelog_producer != TARN_CHANGELOG_LOOKUP || file->file.level != 0)
+        return false;
+    if (strcmp(tarn_options_file_format(options, 0),
+               tarn_options_file_format(options, c->spec->output_level)) != 0)
+        return true; /* as Paimon does, while it is at it */
+    return c->spec->output_level != c->spec->top_level &&
+           (options->merge_engine != TARN_MERGE_DEDUPLICATE || options->sequence_column_count > 0);
+}
+
 /* Same file, new level; or written anew where it may hold deletes that must go now. */
 static struct tarn_status *upgrade(struct compact *c, struct tarn_op *op,
                                    const struct tarn_manifest_entry *file)
@@ -166,10 +229,14 @@ static struct tarn_status *upgrade(struct compact *c, struct tarn_op *op,
     const struct tarn_options *options = c->layout.table->options;
     bool last_level = c->spec->drop_delete || c->spec->output_level >= options->level_count - 1;
 
-    if (last_level && file->file.delete_row_count != 0)
-        return rewrite(c, op, section_of(c, file), 1);
+    struct tarn_merge_section *section = section_of(c, file);
+
+    if ((last_level && file->file.delete_row_count != 0) || must_merge(c, file))
+        return rewrite(c, op, section, 1);
     if (file->file.level == c->spec->output_level)
         return TARN_OK; /* it is where it should be */
+    if (is_told(c, section))
+        TARN_TRY(tell_section(c, op, section, NULL));
     add_entry(&c->deletes, file, TARN_ENTRY_DELETE);
     add_entry(&c->adds, file, TARN_ENTRY_ADD);
     c->adds.items[c->adds.count - 1].file.level = c->spec->output_level;
@@ -239,7 +306,8 @@ static struct tarn_status *compact_keyed(struct compact *c, struct tarn_op *op)
     TARN_TRY(tarn_merge__sections(layout->key_types, layout->key_count, c->spec->files,
                                   c->spec->file_count, c->arena, &sections, &count));
     c->pending = tarn_arena_calloc(c->arena, c->spec->file_count, sizeof *c->pending);
-    return compact_sections(c, op, sections, count);
+    TARN_TRY(compact_sections(c, op, sections, count));
+    return c->log == NULL ? TARN_OK : tarn_merge__roll_cut(c->log, op);
 }
 
 /* --- append tables --- */
@@ -322,7 +390,7 @@ static struct tarn_status *compact_append(struct compact *c, struct tarn_op *op)
     }
     if (ordered)
         qsort(files, n, sizeof *files, by_sequence);
-    struct tarn_merge_roll *roll = new_roll(c);
+    struct tarn_merge_roll *roll = new_roll(c, false);
     struct tarn_status *s = append_files(c, op, files, n, ordered, roll);
     tarn_merge__roll_free(roll);
     return s;
@@ -357,6 +425,9 @@ static void fill_result(struct compact *c)
         for (size_t i = 0; i < lists[l]->count; i++)
             entries[result->entry_count++] = lists[l]->items[i];
     }
+    result->changelog = tarn_arena_calloc(c->arena, c->logged.count + 1, sizeof *result->changelog);
+    for (size_t i = 0; i < c->logged.count; i++)
+        result->changelog[result->changelog_count++] = c->logged.items[i];
     for (size_t i = 0; i < c->written.count; i++) {
         result->rows_out += c->written.items[i].file.row_count;
         result->bytes_out += c->written.items[i].file.size;
@@ -379,14 +450,17 @@ struct tarn_status *tarn_compact_run(struct tarn_op *op, const struct tarn_merge
     if (s == TARN_OK) {
         fill_result(&c);
         *out = result;
-    } else if (c.written.count > 0) {
+    } else if (c.written.count + c.logged.count > 0) {
         struct tarn_op cleaning; /* this operation may be cancelled */
         tarn_op_init(&cleaning);
         tarn_merge_remove_files(&cleaning, table, c.written.items, c.written.count);
+        tarn_merge_remove_files(&cleaning, table, c.logged.items, c.logged.count);
         tarn_op_fini(&cleaning);
     }
+    tarn_merge__roll_free(c.log);
     free(c.deletes.items);
     free(c.adds.items);
     free(c.written.items);
+    free(c.logged.items);
     return s;
 }

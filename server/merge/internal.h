@@ -11,6 +11,8 @@
  * deletions deletion vectors: read, applied to batches.
  * run      the files of one sorted run, as batches.
  * tree     many sorted runs into one, one record a key.
+ * same     are two values equal?
+ * changelog  what a compaction changes, told record by record.
  * roll     batches into data files of about the target size.
  * assign   partition and bucket of rows.
  * buffer   rows of a bucket, sorted.
@@ -55,6 +57,11 @@ TARN_MUST struct tarn_status *tarn_merge__check_type(const struct tarn_type *typ
 int tarn_merge__type_width(const struct tarn_type *type);
 /* Does the array hold a null? Counts where null_count isn't known. */
 bool tarn_merge__has_nulls(const struct ArrowArray *array);
+
+/* --- same.c --- */
+/* Layouts are canonical, so equal values have equal bytes (a NaN is what its bits are); maps whatever their order. */
+bool tarn_merge__same_value(const struct ArrowArray *a, int64_t i, const struct ArrowArray *b,
+                            int64_t j, const struct tarn_type *type);
 
 /* --- gather.c --- */
 struct tarn_merge_pick { /* rows [row, row + count) of source */
@@ -186,6 +193,14 @@ TARN_MUST struct tarn_status *tarn_merge__sections(const struct tarn_type *const
                                                    const struct tarn_manifest_entry *files,
                                                    size_t file_count, struct tarn_arena *arena,
                                                    struct tarn_merge_section **out, size_t *count);
+/* Of `files` those whose keys overlap the section's; in the arena. */
+TARN_MUST struct tarn_status *tarn_merge__overlapping(const struct tarn_type *const *key_types,
+                                                      size_t key_count,
+                                                      const struct tarn_merge_section *section,
+                                                      const struct tarn_manifest_entry *files,
+                                                      size_t file_count, struct tarn_arena *arena,
+                                                      const struct tarn_manifest_entry ***out,
+                                                      size_t *count);
 /* -1 where `a` is older than `b`: what decides between records that are equal in all else. Levels
  * first (the lower is newer), then the larger sequence number, the later creation, the larger name. */
 int tarn_merge__file_age_compare(const struct tarn_manifest_entry *a,
@@ -363,6 +378,22 @@ TARN_MUST struct tarn_status *tarn_merge__pieces_find(const struct tarn_merge_ro
                                                       struct tarn_arena *arena,
                                                       struct tarn_merge_pieces *out);
 void tarn_merge__pieces_drop(struct tarn_merge_pieces *pieces);
+
+/* --- changelog.c --- */
+struct tarn_merge_log_spec { /* borrowed */
+    const struct tarn_merge_layout *layout;
+    const struct tarn_merge_tree_spec
+        *tree; /* of the output: all columns, then those of the system */
+    enum tarn_changelog_producer producer;    /* LOOKUP or FULL_COMPACTION */
+    int top_level;                            /* the bucket's last */
+    const struct tarn_merge_section *section; /* of the files that were picked */
+    const struct tarn_manifest_entry *above; /* LOOKUP: the bucket's files above the output level */
+    size_t above_count;
+    struct tarn_merge_roll *data; /* the output; NULL: none is written */
+    struct tarn_merge_roll *log;
+};
+TARN_MUST struct tarn_status *tarn_merge__log_section(struct tarn_op *op,
+                                                      const struct tarn_merge_log_spec *spec);
 
 /* --- spill.c: sorted runs on local disk; the file has no name and goes with the last close --- */
 struct tarn_merge_spill;

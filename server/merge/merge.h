@@ -106,10 +106,17 @@ struct tarn_compact_spec {
     int output_level; /* 0: an append table's rewrite */
     bool drop_delete;
     const char *scratch_dir;
+    int top_level; /* the bucket's last */
+    const struct tarn_manifest_entry
+        *above; /* changelog-producer = lookup: its files above the output level */
+    size_t above_count;
 };
 struct tarn_compact_result {
     struct tarn_manifest_entry *entries; /* DELETEs of inputs, then ADDs of outputs and upgrades */
     size_t entry_count;
+    struct tarn_manifest_entry
+        *changelog; /* ADDs: what it changed, where changelog-producer asks compactions for that */
+    size_t changelog_count;
     int64_t rows_in, rows_out, bytes_in, bytes_out;
     int64_t rows_copied, bytes_copied; /* of those in: passed on without being decoded */
     int upgraded_count;

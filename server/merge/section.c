@@ -164,6 +164,37 @@ struct tarn_status *tarn_merge__sections(const struct tarn_type *const *key_type
     return TARN_OK;
 }
 
+struct tarn_status *tarn_merge__overlapping(const struct tarn_type *const *key_types,
+                                            size_t key_count,
+                                            const struct tarn_merge_section *section,
+                                            const struct tarn_manifest_entry *files,
+                                            size_t file_count, struct tarn_arena *arena,
+                                            const struct tarn_manifest_entry ***out, size_t *count)
+{
+    struct key key = {key_types, key_count};
+    struct bounds *all = NULL, *one = NULL, whole = {0};
+
+    *out = tarn_arena_calloc(arena, file_count + 1, sizeof **out);
+    *count = 0;
+    if (file_count == 0)
+        return TARN_OK;
+    for (size_t r = 0; r < section->run_count; r++) {
+        for (size_t f = 0; f < section->runs[r].file_count; f++) {
+            TARN_TRY(read_bounds(&key, section->runs[r].files[f], 1, arena, &one));
+            if (whole.min == NULL || compare_keys(&key, one->min, whole.min) < 0)
+                whole.min = one->min;
+            if (whole.max == NULL || compare_keys(&key, one->max, whole.max) > 0)
+                whole.max = one->max;
+        }
+    }
+    TARN_TRY(read_bounds(&key, files, file_count, arena, &all));
+    for (size_t i = 0; i < file_count; i++)
+        if (compare_keys(&key, all[i].min, whole.max) <= 0 &&
+            compare_keys(&key, all[i].max, whole.min) >= 0)
+            (*out)[(*count)++] = &files[i];
+    return TARN_OK;
+}
+
 int tarn_merge__file_age_compare(const struct tarn_manifest_entry *a,
                                  const struct tarn_manifest_entry *b)
 {

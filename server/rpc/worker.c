@@ -52,6 +52,9 @@ static Tarn__V1__Task *put_task(struct tarn_op *op, const struct tarn_work *work
     }
     compact->output_level = work->output_level;
     compact->drop_delete = work->drop_delete;
+    compact->top_level = work->top_level;
+    compact->above = tarn_rpc__bytes_list(op, work->above, work->above_count);
+    compact->n_above = work->above_count;
     Tarn__V1__Task *task = TARN_RPC_NEW(op, Tarn__V1__Task, task);
     task->id = work->id;
     task->token = work->token;

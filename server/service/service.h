@@ -525,6 +525,9 @@ struct tarn_work {
     struct tarn_slice *files;                  /* packed */
     const struct tarn_manifest_entry *entries; /* the same */
     size_t file_count;
+    int32_t top_level;
+    struct tarn_slice *above; /* packed */
+    size_t above_count;
 };
 TARN_MUST struct tarn_status *tarn_service_poll(struct tarn_op *op, struct tarn_service *service,
                                                 const char *worker_id, int64_t free_slots,

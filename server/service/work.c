@@ -41,14 +41,22 @@ static struct tarn_status *describe_task(struct tarn_op *op, struct tarn_service
         .drop_delete = task->drop_delete,
         .entries = task->files,
         .file_count = task->file_count,
+        .top_level = task->top_level,
+        .above_count = task->above_count,
     };
+    size_t id_count = task->file_count + task->above_count;
     out->files = tarn_arena_calloc(op->arena, task->file_count + 1, sizeof *out->files);
-    int64_t *ids = tarn_arena_alloc(op->arena, (task->file_count + 1) * sizeof *ids);
+    out->above = tarn_arena_calloc(op->arena, task->above_count + 1, sizeof *out->above);
+    int64_t *ids = tarn_arena_alloc(op->arena, (id_count + 1) * sizeof *ids);
     for (size_t i = 0; i < task->file_count; i++) {
         out->files[i] = tarn_service__pack(op, &task->files[i], true);
         ids[i] = task->files[i].file.schema_id;
     }
-    return tarn_service__describe(op, service, task->table, &view->schema, ids, task->file_count,
+    for (size_t i = 0; i < task->above_count; i++) {
+        out->above[i] = tarn_service__pack(op, &task->above[i], false);
+        ids[task->file_count + i] = task->above[i].file.schema_id;
+    }
+    return tarn_service__describe(op, service, task->table, &view->schema, ids, id_count,
                                   &out->description);
 }
 

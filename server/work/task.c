@@ -72,7 +72,7 @@ static struct tarn_status *run(struct task *task, struct outcome *out)
 {
     const Tarn__V1__CompactTask *compact = task->message->compact;
     struct tarn_arena *arena = task->op.arena;
-    struct tarn_manifest_entry *files;
+    struct tarn_manifest_entry *files, *above;
 
     if (compact == NULL)
         return tarn_status_new(TARN_UNIMPLEMENTED, "this worker knows no task of that kind");
@@ -81,6 +81,9 @@ static struct tarn_status *run(struct task *task, struct outcome *out)
     TARN_TRY(tarn_flight_entries_unpack(compact->files, compact->n_files,
                                         tarn_flight_slice(compact->partition), compact->bucket,
                                         arena, &files));
+    TARN_TRY(tarn_flight_entries_unpack(compact->above, compact->n_above,
+                                        tarn_flight_slice(compact->partition), compact->bucket,
+                                        arena, &above));
     if (compact->output_level < 0 ||
         (compact->output_level > 0 && tarn_schema_is_append(out->table.schema)))
         return tarn_status_new(TARN_INVALID_ARGUMENT, "output level %" PRId32,
@@ -91,6 +94,9 @@ static struct tarn_status *run(struct task *task, struct outcome *out)
         .output_level = compact->output_level,
         .drop_delete = compact->drop_delete != 0,
         .scratch_dir = task->work->options.scratch_dir,
+        .top_level = compact->top_level,
+        .above = above,
+        .above_count = compact->n_above,
     };
     return tarn_compact_run(&task->op, &out->table, &spec, arena, &out->result);
 }
@@ -113,6 +119,9 @@ static void fill_report(struct task *task, const struct outcome *outcome,
     request->n_entries = outcome->result.entry_count;
     request->entries =
         tarn_flight_entries_pack(outcome->result.entries, outcome->result.entry_count, arena);
+    request->n_changelog = outcome->result.changelog_count;
+    request->changelog =
+        tarn_flight_entries_pack(outcome->result.changelog, outcome->result.changelog_count, arena);
     request->rows_in = outcome->result.rows_in;
     request->rows_out = outcome->result.rows_out;
     request->bytes_in = outcome->result.bytes_in;
@@ -191,6 +200,8 @@ static void remove_outputs(const struct outcome *outcome)
     tarn_op_init(&cleaning);
     tarn_merge_remove_files(&cleaning, &outcome->table, outcome->result.entries,
                             outcome->result.entry_count); /* W3 */
+    tarn_merge_remove_files(&cleaning, &outcome->table, outcome->result.changelog,
+                            outcome->result.changelog_count);
     tarn_op_fini(&cleaning);
 }
 

@@ -117,5 +117,16 @@ lab.run("input", compare, "input", "input", 1)
 lab.run("input, with a sequence field and files of their own kind", compare, "input_field", "input", 2,
         {"sequence.field": "s", "changelog-file.prefix": "log-", "changelog-file.stats-mode": "none",
          "target-file-row-num": "3"})
+lab.run("lookup", compare, "lookup", "lookup", 3)
+lab.run("full compaction", compare, "full", "full-compaction", 4, {"changelog-producer.row-deduplicate": "true"})
+if EFFORT > 1:
+    for seed in range(5, 5 + 4 * EFFORT):
+        for producer in ("input", "lookup", "full-compaction"):
+            more = {"sequence.field": "s"} if seed % 2 else {}
+            if seed % 4 < 2:
+                more["changelog-producer.row-deduplicate"] = "true"
+            if seed % 3 == 0:
+                more["target-file-row-num"] = "3"
+            lab.run(f"{producer}, {seed}: {more}", compare, f"{producer}_{seed}".replace("-", "_"), producer, seed, more)
 others_read_what_is_left(lab)
 sys.exit(lab.done())

@@ -138,6 +138,37 @@ TARN_TEST(pick, forced_up_level_0)
     expect_str(PICK(&k, false, {0, 10}, {5, 100000}), "f0 -> 4");
 }
 
+TARN_TEST(pick, all_of_level_0_for_a_changelog_of_lookups)
+{
+    struct table k;
+    make_table(t, "\"id\"", "\"bucket\":\"1\",\"changelog-producer\":\"lookup\"", &k);
+    expect_str(PICK(&k, false, {0, 10}, {0, 10}, {5, 1000}), "f0 f1 -> 4");
+    expect_str(PICK(&k, false, {0, 10}), "f0 -> 5 drop");
+    expect_str(PICK(&k, false, {4, 10}, {5, 1000}), "nothing");
+}
+
+TARN_TEST(pick, all_runs_for_a_changelog_of_full_compactions)
+{
+    struct table k;
+    make_table(t, "\"id\"", "\"bucket\":\"1\",\"changelog-producer\":\"full-compaction\"", &k);
+    expect_str(PICK(&k, false, {0, 10}, {5, 1000}), "f0 f1 -> 5 drop");
+    expect_str(PICK(&k, false, {4, 10}), "f0 -> 5 drop");
+    expect_str(PICK(&k, false, {5, 10}), "nothing");
+    make_table(
+        t, "\"id\"",
+        "\"bucket\":\"1\",\"changelog-producer\":\"full-compaction\",\"full-compaction.delta-"
+        "commits\":\"3\"",
+        &k);
+    expect_str(PICK(&k, false, {0, 10}, {0, 10}, {5, 1000}), "nothing");
+    expect_str(PICK(&k, false, {0, 10}, {0, 10}, {0, 10}, {5, 1000}), "f0 f1 f2 f3 -> 5 drop");
+    make_table(t, "\"id\"",
+               "\"bucket\":\"1\",\"changelog-producer\":\"full-compaction\",\"changelog-producer."
+               "compaction-interval\":\"1 ms\"",
+               &k);
+    expect_str(PICK(&k, false, {0, 10}), "f0 -> 5 drop"); /* nothing was told yet */
+    expect_str(PICK(&k, false, {0, 10}, {5, 1000}), "nothing");
+}
+
 TARN_TEST(pick, append_unaware_fills_bins_from_the_smallest)
 {
     struct table k;

@@ -1,6 +1,8 @@
 /*
  * Promise: a changelog replayed from the start is the table. `input`: each load's has every row as it came, by key and in the order in
- * which they count, whether rows spill, come in order or don't; compactions write none. A load that failed leaves no file of it.
+ * which they count, whether rows spill, come in order or don't. `lookup` and `full-compaction`: each record fits what was told before, whatever
+ * files and levels are compacted in which order, merged or moved; exactly the records of Paimon's rules. A load or compaction that
+ * failed leaves no file of it.
  */
 #include "test.h"
 #include "batch.h"
@@ -397,4 +399,228 @@ TARN_TEST(changelog, of_a_load_that_failed_nothing_is_left)
     }
     tarn_store_drop(&faulty);
     tarn_store_drop(&f.store);
+}
+
+/* --- compactions --- */
+
+#define TOP 5
+
+static int by_level(const void *a, const void *b)
+{
+    const struct tarn_data_file *x = &((const struct tarn_manifest_entry *)a)->file;
+    const struct tarn_data_file *y = &((const struct tarn_manifest_entry *)b)->file;
+    return x->level != y->level ? x->level - y->level : x->min_sequence > y->min_sequence ? 1 : -1;
+}
+
+/* Level 0, and as many levels above it as are wanted: as a picker takes them. */
+static struct tarn_status *try_compact(struct fixture *f, int wanted)
+{
+    struct tarn_manifest_entry *files = f->live.items;
+    struct tarn_compact_spec spec = {.files = files, .top_level = TOP};
+    struct tarn_compact_result result;
+    size_t n = 0, count = f->live.count;
+
+    if (count == 0)
+        return TARN_OK;
+    qsort(files, count, sizeof *files, by_level);
+    for (int taken = 0; n < count; n++) {
+        int level = files[n].file.level;
+        bool next = level > 0 && (n == 0 || files[n - 1].file.level != level);
+        if (next && taken >= wanted && level > 1)
+            break;
+        taken += next;
+    }
+    if (n == 0)
+        return TARN_OK;
+    spec.file_count = n;
+    spec.output_level = n == count ? TOP : files[n].file.level - 1;
+    spec.drop_delete = spec.output_level >= files[count - 1].file.level;
+    if (f->options.changelog_producer == TARN_CHANGELOG_LOOKUP) {
+        spec.above = files + n;
+        spec.above_count = count - n;
+    }
+    TARN_TRY(tarn_compact_run(f->t->op, &f->table, &spec, f->t->arena, &result));
+    f->log = (struct files){result.changelog, result.changelog_count};
+    apply(f, result.entries, result.entry_count);
+    return TARN_OK;
+}
+
+static const char *compacted(struct fixture *f, int wanted)
+{
+    f->log = (struct files){0};
+    expect_ok(try_compact(f, wanted));
+    return told(f);
+}
+
+/* The worked example of Paimon's own records. */
+static void check_example(struct tarn_test *t, const char *producer, const char *deduplicate,
+                          const char *want)
+{
+    const char *options[] = {"changelog-producer", producer, "changelog-producer.row-deduplicate",
+                             deduplicate, NULL};
+    struct fixture f;
+    make_table(t, &f, options);
+    f.strict = true;
+    struct tarn_value first[] = {I(1),   NONE,      T("a"), I(INSERT), I(2),      NONE,
+                                 T("b"), I(INSERT), I(4),   NONE,      T("same"), I(INSERT)};
+    struct tarn_value second[] = {I(1),      NONE,      T("a1"), I(INSERT), I(1),      NONE,
+                                  T("a2"),   I(INSERT), I(2),    NONE,      T("b"),    I(DELETED),
+                                  I(3),      NONE,      T("c"),  I(INSERT), I(4),      NONE,
+                                  T("same"), I(INSERT), I(9),    NONE,      T("none"), I(DELETED)};
+    load(&f, first, 3, 3);
+    expect_int(f.log.count, 0);
+    expect_str(compacted(&f, TOP), "+I 1|null|a +I 2|null|b +I 4|null|same");
+    expect_int(f.log.count, 1);
+    expect_int(f.log.items[0].file.level, TOP);
+    expect_int(f.log.items[0].file.source, TARN_SOURCE_APPEND);
+    load(&f, second, 6, 6);
+    expect_str(compacted(&f, TOP), want);
+    expect_int(f.log.items[0].file.min_sequence, 0);
+    expect_told_is_table(&f);
+    expect_str(compacted(&f, TOP), "");
+    tarn_store_drop(&f.store);
+}
+
+TARN_TEST(changelog, of_compactions_is_as_paimon_writes_it)
+{
+    static const char all[] = "-U 1|null|a +U 1|null|a2 -D 2|null|b +I 3|null|c "
+                              "-U 4|null|same +U 4|null|same";
+    static const char changed[] = "-U 1|null|a +U 1|null|a2 -D 2|null|b +I 3|null|c";
+    check_example(t, "lookup", "false", all);
+    check_example(t, "lookup", "true", changed);
+    check_example(t, "full-compaction", "false", all);
+    check_example(t, "full-compaction", "true", changed);
+}
+
+TARN_TEST(changelog, of_updates_leaves_columns_out_that_dont_count)
+{
+    static const char *const options[] = {"changelog-producer",
+                                          "lookup",
+                                          "changelog-producer.row-deduplicate",
+                                          "true",
+                                          "changelog-producer.row-deduplicate-ignore-fields",
+                                          "none, s",
+                                          NULL};
+    struct fixture f;
+    make_table(t, &f, options);
+    struct tarn_value a[] = {I(1), I(1), T("a"), I(INSERT), I(2), I(1), T("b"), I(INSERT)};
+    struct tarn_value b[] = {I(1), I(2), T("a"), I(INSERT), I(2), I(1), T("c"), I(INSERT)};
+    load(&f, a, 2, 2);
+    compacted(&f, TOP);
+    load(&f, b, 2, 2);
+    expect_str(compacted(&f, 0), "-U 2|1|b +U 2|1|c");
+    tarn_store_drop(&f.store);
+}
+
+/* What a level above holds, which isn't picked, is what was before; where a sequence field says that it is the later one, it is written
+ * again, since readers that look at the lowest level alone must find it there. */
+TARN_TEST(changelog, of_a_lookup_finds_what_lies_above)
+{
+    static const char *const options[] = {"changelog-producer", "lookup", "sequence.field", "s",
+                                          NULL};
+    struct fixture f;
+    make_table(t, &f, options);
+    f.strict = true;
+    struct tarn_value a[] = {I(1),   I(5),      T("a"), I(INSERT), I(2),   I(5),
+                             T("b"), I(INSERT), I(7),   I(1),      T("x"), I(INSERT)};
+    struct tarn_value b[] = {I(1),       I(4),      T("older"), I(INSERT), I(2),   I(6),
+                             T("newer"), I(INSERT), I(3),       NONE,      T("c"), I(DELETED)};
+    load(&f, a, 3, 3);
+    expect_str(compacted(&f, TOP), "+I 1|5|a +I 2|5|b +I 7|1|x");
+    load(&f, b, 3, 3);
+    expect_str(compacted(&f, 0), "-U 1|5|a +U 1|5|a -U 2|5|b +U 2|6|newer");
+    expect_int(f.live.count, 2);
+    expect_told_is_table(&f);
+    for (size_t i = 0; i < 2; i++)
+        if (f.live.items[i].file.level < TOP) {
+            expect_int(f.live.items[i].file.row_count, 3); /* 1 as it is above, 2, the delete */
+            expect_int(f.live.items[i].file.min_sequence, 0);
+        }
+    tarn_store_drop(&f.store);
+}
+
+/* A compaction that fails at some call to the store, again and again. */
+static void fail_some(struct fixture *f, struct tarn_store *faulty, int wanted)
+{
+    struct tarn_test *t = f->t;
+    static const char *const calls[] = {"create", "append", "finish", "read_at"};
+    struct tarn_fault_rule rule = {calls[tarn_test_random_below(t, TARN_COUNT_OF(calls))],
+                                   NULL,
+                                   (int)tarn_test_random_below(t, 4),
+                                   1,
+                                   TARN_FAULT_FAIL_BEFORE,
+                                   0,
+                                   0};
+    struct tarn_store *inner = f->table.store;
+    struct files live = f->live;
+    size_t before = object_count(f);
+
+    f->log = (struct files){0};
+    f->table.store = faulty;
+    tarn_store_faulty_add(faulty, &rule);
+    struct tarn_status *s = try_compact(f, wanted);
+    tarn_store_faulty_clear(faulty);
+    f->table.store = inner;
+    if (s == TARN_OK) {
+        told(f); /* it met no fault */
+        return;
+    }
+    expect_status(s, TARN_IO_ERROR, "");
+    expect_int(object_count(f), before);
+    f->live = live;
+}
+
+static void check_compactions(struct tarn_test *t, bool lookup)
+{
+    const char *options[13] = {"changelog-producer", lookup ? "lookup" : "full-compaction"};
+    size_t n = 2;
+    struct fixture f;
+
+    options[n++] = "target-file-row-num";
+    options[n++] = tarn_test_random_one_in(t, 2) ? "5" : "1000";
+    options[n++] = "target-file-size"; /* 1 byte: none is small, and lone files only move */
+    options[n++] = tarn_test_random_one_in(t, 2) ? "1 b" : "1 mb";
+    if (tarn_test_random_one_in(t, 2)) {
+        options[n++] = "changelog-producer.row-deduplicate";
+        options[n++] = "true";
+    }
+    if (tarn_test_random_one_in(t, 2)) {
+        options[n++] = "sequence.field";
+        options[n++] = "s";
+    }
+    make_table(t, &f, options);
+    f.strict = true;
+    struct tarn_store *faulty = tarn_store_faulty_new(f.store);
+    for (int step = 0; step < 14; step++) {
+        struct tarn_value *rows;
+        for (uint64_t loads = tarn_test_random_below(t, 3); loads > 0; loads--) {
+            int64_t count = random_rows(t, true, &rows);
+            if (tarn_test_random_one_in(t, 3))
+                count = TARN_MIN(count, 2); /* few keys, so that files don't touch each other */
+            load(&f, rows, count, 1 + (int64_t)tarn_test_random_below(t, 30));
+            expect_int(f.log.count, 0);
+        }
+        int wanted = tarn_test_random_one_in(t, 3) ? TOP : (int)tarn_test_random_below(t, 3);
+        if (tarn_test_random_one_in(t, 3))
+            fail_some(&f, faulty, wanted);
+        compacted(&f, wanted);
+        if (!lookup)
+            compacted(&f, step % 3 == 0 ? TOP : wanted);
+        if (lookup || step % 3 == 0)
+            expect_told_is_table(&f);
+    }
+    tarn_store_drop(&faulty);
+    tarn_store_drop(&f.store);
+}
+
+TARN_TEST(changelog, of_lookups_replayed_is_the_table)
+{
+    for (int round = 0; round < tarn_test_rounds(60); round++)
+        check_compactions(t, true);
+}
+
+TARN_TEST(changelog, of_full_compactions_replayed_is_the_table)
+{
+    for (int round = 0; round < tarn_test_rounds(60); round++)
+        check_compactions(t, false);
 }
