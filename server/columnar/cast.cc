@@ -2,7 +2,7 @@
  * cast - a column written under an older schema, as the column's type of today.
  *
  * From canonical layout to canonical layout (convert.cc comes first). The widening casts of docs/format.md
- * "Schema evolution"; narrowing ones and those from and to text are not done by this version.
+ * "Schema evolution"; narrowing ones and those from and to text are in cast_value.cc.
  */
 #include "columnar/internal.h"
 
@@ -274,12 +274,9 @@ bool same_layout(const struct tarn_type *from, const struct tarn_type *to)
            to->precision >= from->precision;
 }
 
-} // namespace
-
-bool cast_known(const struct tarn_type *from, const struct tarn_type *to)
+/* Casts of atomic types that lose nothing but what doesn't fit: a column at a time, below. */
+bool widens(const struct tarn_type *from, const struct tarn_type *to)
 {
-    if (same_layout(from, to))
-        return true;
     if (is_integer(from))
         return (is_integer(to) && to->id > from->id) || is_real(to) || to->id == TARN_TYPE_DECIMAL;
     if (from->id == TARN_TYPE_FLOAT)
@@ -294,6 +291,17 @@ bool cast_known(const struct tarn_type *from, const struct tarn_type *to)
         return to->id == TARN_TYPE_VARCHAR;
     if (from->id == TARN_TYPE_BINARY || from->id == TARN_TYPE_VARBINARY)
         return to->id == TARN_TYPE_VARBINARY;
+    return false;
+}
+
+} // namespace
+
+bool cast_known(const struct tarn_type *from, const struct tarn_type *to)
+{
+    if (same_layout(from, to))
+        return true;
+    if (!tarn_type_is_nested(from) && !tarn_type_is_nested(to))
+        return widens(from, to) || cast_value_known(from, to);
     if (from->id != to->id)
         return false;
     if (from->id == TARN_TYPE_ARRAY)
@@ -314,6 +322,8 @@ ArrayPtr cast(const ArrayPtr &in, const struct tarn_type *from, const struct tar
 {
     if (same_layout(from, to))
         return tarn_type_is_nested(to) || is_stamp(to) ? relabel(in, to) : in;
+    if (!tarn_type_is_nested(from) && !widens(from, to))
+        return cast_values(*in, from, to);
     switch (from->id) {
     case TARN_TYPE_TINYINT:
         return integer_to<int8_t>(*in, to);

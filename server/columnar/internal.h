@@ -166,6 +166,10 @@ ArrayPtr convert(const ArrayPtr &in, const struct tarn_type *to, const ConvertRu
 /* --- cast.cc: schema evolution, between canonical layouts (format.md 2.3) --- */
 bool cast_known(const struct tarn_type *from, const struct tarn_type *to);
 ArrayPtr cast(const ArrayPtr &in, const struct tarn_type *from, const struct tarn_type *to);
+/* cast_value.cc: those that may lose something, a value at a time; VALUE_INVALID for a text that spells no such value. */
+bool cast_value_known(const struct tarn_type *from, const struct tarn_type *to);
+ArrayPtr cast_values(const arrow::Array &in, const struct tarn_type *from,
+                     const struct tarn_type *to);
 
 /* The bitmap of `in` as one that starts at bit 0, or NULL where nothing is null. */
 std::shared_ptr<arrow::Buffer> validity_of(const arrow::Array &in);
