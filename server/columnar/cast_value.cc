@@ -205,7 +205,8 @@ std::string spell_real(double v, bool single)
     char *end = single ? print((float)v) : print(v);
     std::string_view all(text, (size_t)(end - text));
     size_t e = all.find('e');
-    int exponent = atoi(std::string(all.substr(e + 1)).c_str());
+    int exponent = 0;
+    std::from_chars(text + e + 1 + (text[e + 1] == '+'), end, exponent); /* "+10" or "-05" */
     std::string digits = all[0] + std::string(all.substr(2, e - 2));
     if (digits.size() == 2 && digits[1] == '0')
         digits.pop_back();
