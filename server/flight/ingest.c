@@ -2,6 +2,7 @@
  * ingest - rows of files that a client sends become new files of a table.
  *
  *   task -> writer; for each file: its bytes -> (spool) -> input -> batches -> writer; end -> entries
+ *   or: the files of a load whose dynamic buckets were assigned by an old index -> writer
  *
  * Nothing of it is visible before the daemon commits the entries. Until the answer is handed over the files
  * are this call's, and go with it when it fails.
@@ -16,6 +17,7 @@
 struct ingest {
     struct tarn_flight *flight;
     struct tarn_flight__parts parts;
+    const Tarn__V1__IngestTask *task;
     const Tarn__V1__IngestStart *start;
     const char *table_uuid;
     struct tarn_merge_table table;
@@ -95,9 +97,32 @@ static struct tarn_status *read_options(struct ingest *ingest, struct tarn_op *o
     return TARN_OK;
 }
 
+/* The table's index files, as of the snapshot that the daemon will hold the load against. */
+static struct tarn_status *read_indexes(struct ingest *ingest, struct tarn_op *op,
+                                        struct tarn_index_file **files, size_t *count)
+{
+    struct tarn_slice name = tarn_flight_slice(ingest->task->index_manifest);
+    TARN_OWN(tarn_buf_drop) struct tarn_buf bytes = {0};
+
+    *files = NULL;
+    *count = 0;
+    if (name.size == 0)
+        return TARN_OK;
+    const char *key =
+        tarn_arena_printf(op->arena, "%s/manifest/%.*s", ingest->table.path, TARN_SLICE_ARG(name));
+    TARN_TRY(tarn_store_get(ingest->table.store, op, key, &bytes));
+    return tarn_index_manifest_decode(tarn_arena_copy(op->arena, tarn_buf_slice(&bytes)), op->arena,
+                                      files, count);
+}
+
 static struct tarn_status *open_writer(struct ingest *ingest, struct tarn_op *op, int running)
 {
     const struct tarn_flight_options *options = &ingest->flight->options;
+    struct tarn_index_file *indexes;
+    size_t index_count;
+    struct tarn_merge_split *known;
+    TARN_TRY(read_indexes(ingest, op, &indexes, &index_count));
+    TARN_TRY(tarn_flight__splits(ingest->task->known, ingest->task->n_known, op->arena, &known));
     struct tarn_write_spec spec = {
         .sequence = reserve_sequences,
         .sequence_arg = ingest,
@@ -105,6 +130,10 @@ static struct tarn_status *open_writer(struct ingest *ingest, struct tarn_op *op
         .buffer_size = TARN_MAX(BUFFER_MIN, options->write_buffer_size / running),
         .scratch_dir = options->scratch_dir,
         .no_changelog = ingest->parts.part.task->no_changelog != 0,
+        .indexes = indexes,
+        .index_count = index_count,
+        .known = known,
+        .known_count = ingest->task->n_known,
     };
     return tarn_table_writer_open(op, &ingest->table, &spec, &ingest->writer);
 }
@@ -116,6 +145,7 @@ static struct tarn_status *begin(struct ingest *ingest, struct tarn_op *op, stru
     const Tarn__V1__IngestTask *task = ingest->parts.part.task;
     if (ingest->parts.part.kind != TARN_PART_TASK || task->start == NULL)
         return tarn_status_new(TARN_INVALID_ARGUMENT, "the first message is no task with a start");
+    ingest->task = task;
     ingest->start = task->start;
     TARN_TRY(tarn_flight_table_open(ingest->flight->options.tables, task->table, op->arena,
                                     &ingest->table));
@@ -262,11 +292,23 @@ struct files {
     struct tarn_manifest_entry *entries, *changelog;
     size_t count, changelog_count;
 };
+/* As an index manifest; empty: none. */
+static struct tarn_status *pack_indexes(const struct tarn_index_file *files, size_t count,
+                                        struct tarn_buf *out)
+{
+    static const uint8_t sync[16];
+    if (count == 0)
+        return TARN_OK;
+    return tarn_index_manifest_encode(files, count, tarn_slice_str("none"), 0, sync, out);
+}
 
 static struct tarn_status *answer(struct ingest *ingest, struct tarn_op *op, struct tarn_call *call,
                                   const struct files *files)
 {
     Tarn__V1__IngestResponse response = TARN__V1__INGEST_RESPONSE__INIT;
+    TARN_OWN(tarn_buf_drop) struct tarn_buf indexes = {0};
+    const struct tarn_index_file *index_files;
+    size_t index_count;
 
     response.rows = ingest->row_count;
     response.files_written = (int64_t)files->count;
@@ -280,8 +322,51 @@ static struct tarn_status *answer(struct ingest *ingest, struct tarn_op *op, str
     response.changelog =
         tarn_flight_entries_pack(files->changelog, files->changelog_count, op->arena);
     response.n_changelog = files->changelog_count;
+    tarn_table_writer_indexes(ingest->writer, &index_files, &index_count);
+    TARN_TRY(pack_indexes(index_files, index_count, &indexes));
+    response.indexes = tarn_flight_data(tarn_buf_slice(&indexes));
     TARN_TRY(tarn_op_check(op)); /* nobody would commit them */
     return tarn_call_write(call, tarn_flight_pack(&response.base));
+}
+
+static struct tarn_status *load_files(struct ingest *ingest, struct tarn_op *op)
+{
+    for (;;) {
+        const char *name;
+        enum tarn_data_format format;
+        bool found;
+
+        TARN_TRY(tarn_flight__parts_next_file(&ingest->parts, op, &name, &format, &found));
+        if (!found)
+            return TARN_OK;
+        TARN_TRY(load_file(ingest, op, name, format));
+    }
+}
+
+static struct tarn_status *load_again(struct ingest *ingest, struct tarn_op *op)
+{
+    size_t count = ingest->task->n_written;
+    struct tarn_manifest_entry *files = tarn_arena_calloc(op->arena, count + 1, sizeof *files);
+
+    for (size_t i = 0; i < count; i++)
+        TARN_TRY(tarn_manifest_entry_unpack(tarn_flight_slice(ingest->task->written[i]), op->arena,
+                                            &files[i]));
+    return tarn_table_writer_add_files(ingest->writer, op, &ingest->table, files, count);
+}
+
+/* What nobody will commit. This operation may be cancelled. */
+static void remove_written(struct ingest *ingest, const struct files *files)
+{
+    const struct tarn_index_file *indexes;
+    size_t index_count;
+    struct tarn_op cleaning;
+
+    tarn_table_writer_indexes(ingest->writer, &indexes, &index_count);
+    tarn_op_init(&cleaning);
+    tarn_merge_remove_files(&cleaning, &ingest->table, files->entries, files->count);
+    tarn_merge_remove_files(&cleaning, &ingest->table, files->changelog, files->changelog_count);
+    tarn_merge_remove_index_files(&cleaning, &ingest->table, indexes, index_count);
+    tarn_op_fini(&cleaning);
 }
 
 static struct tarn_status *load(struct ingest *ingest, struct tarn_op *op, struct tarn_call *call,
@@ -290,27 +375,13 @@ static struct tarn_status *load(struct ingest *ingest, struct tarn_op *op, struc
     struct files files;
 
     TARN_TRY(begin(ingest, op, call, running));
-    for (;;) {
-        const char *name;
-        enum tarn_data_format format;
-        bool found;
-
-        TARN_TRY(tarn_flight__parts_next_file(&ingest->parts, op, &name, &format, &found));
-        if (!found)
-            break;
-        TARN_TRY(load_file(ingest, op, name, format));
-    }
+    TARN_TRY(ingest->task->n_written > 0 ? load_again(ingest, op) : load_files(ingest, op));
     TARN_TRY(tarn_table_writer_finish(ingest->writer, op, op->arena, &files.entries, &files.count));
     tarn_table_writer_changelog(ingest->writer, op->arena, &files.changelog,
                                 &files.changelog_count);
     struct tarn_status *s = answer(ingest, op, call, &files);
-    if (s != TARN_OK) {
-        struct tarn_op cleaning; /* this operation may be cancelled */
-        tarn_op_init(&cleaning);
-        tarn_merge_remove_files(&cleaning, &ingest->table, files.entries, files.count);
-        tarn_merge_remove_files(&cleaning, &ingest->table, files.changelog, files.changelog_count);
-        tarn_op_fini(&cleaning);
-    }
+    if (s != TARN_OK)
+        remove_written(ingest, &files);
     return s;
 }
 

@@ -28,6 +28,11 @@ Tarn__V1__Field **tarn_flight__fields(const struct tarn_field *fields, size_t co
 TARN_MUST struct tarn_status *tarn_flight__text(struct tarn_slice bytes, const char *what,
                                                 struct tarn_arena *arena, const char **out);
 
+/* Splits as the API has them; in the arena, and borrowing from the message. (scan.c) */
+TARN_MUST struct tarn_status *tarn_flight__splits(Tarn__V1__SplitTask *const *splits, size_t count,
+                                                  struct tarn_arena *arena,
+                                                  struct tarn_merge_split **out);
+
 /* --- parts.c --- */
 enum tarn_flight__part_kind { TARN_PART_DATA, TARN_PART_FILE, TARN_PART_TASK, TARN_PART_END };
 struct tarn_flight__part {

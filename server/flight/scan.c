@@ -117,30 +117,38 @@ static struct tarn_status *choose_columns(struct scan *scan, struct tarn_op *op,
     return TARN_OK;
 }
 
-static struct tarn_status *read_splits(struct scan *scan, struct tarn_op *op,
-                                       const Tarn__V1__ScanTask *task)
+struct tarn_status *tarn_flight__splits(Tarn__V1__SplitTask *const *splits, size_t count,
+                                        struct tarn_arena *arena, struct tarn_merge_split **out)
 {
-    scan->splits = tarn_arena_calloc(op->arena, task->n_splits + 1, sizeof *scan->splits);
-    scan->split_count = task->n_splits;
-    for (size_t i = 0; i < task->n_splits; i++) {
-        const Tarn__V1__SplitTask *from = task->splits[i];
-        struct tarn_merge_split *to = &scan->splits[i];
+    *out = tarn_arena_calloc(arena, count + 1, sizeof **out);
+    for (size_t i = 0; i < count; i++) {
+        const Tarn__V1__SplitTask *from = splits[i];
+        struct tarn_merge_split *to = &(*out)[i];
         struct tarn_manifest_entry *files;
 
         to->partition = tarn_flight_slice(from->partition);
         to->bucket = from->bucket;
         to->raw = from->raw != 0;
         TARN_TRY(tarn_flight_entries_unpack(from->files, from->n_files, to->partition, to->bucket,
-                                            op->arena, &files));
+                                            arena, &files));
         to->files = files;
         to->file_count = from->n_files;
         to->differs = from->differs != 0;
         TARN_TRY(tarn_flight_entries_unpack(from->before_files, from->n_before_files, to->partition,
-                                            to->bucket, op->arena, &files));
+                                            to->bucket, arena, &files));
         to->before_files = files;
         to->before_count = from->n_before_files;
-        scan->file_count += (int64_t)(from->n_files + from->n_before_files);
     }
+    return TARN_OK;
+}
+
+static struct tarn_status *read_splits(struct scan *scan, struct tarn_op *op,
+                                       const Tarn__V1__ScanTask *task)
+{
+    scan->split_count = task->n_splits;
+    TARN_TRY(tarn_flight__splits(task->splits, task->n_splits, op->arena, &scan->splits));
+    for (size_t i = 0; i < task->n_splits; i++)
+        scan->file_count += (int64_t)(scan->splits[i].file_count + scan->splits[i].before_count);
     return TARN_OK;
 }
 

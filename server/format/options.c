@@ -223,6 +223,12 @@ static struct tarn_status *parse_buckets(const struct tarn_schema *schema, struc
             return invalid("bucket-function.type", function,
                            "default: mod takes one INT or BIGINT");
     }
+    TARN_TRY(take_i64(schema, "dynamic-bucket.target-row-num", 1, INT64_MAX, 2000000,
+                      &o->dynamic_bucket_rows));
+    TARN_TRY(take_int(schema, "dynamic-bucket.max-buckets", -1, 32767, -1, &o->dynamic_bucket_max));
+    if (o->dynamic_bucket_max == 0)
+        return invalid("dynamic-bucket.max-buckets", value_of(schema, "dynamic-bucket.max-buckets"),
+                       "a number above 0, or -1");
     return take_bool(schema, "bucket-append-ordered", &o->bucket_append_ordered);
 }
 

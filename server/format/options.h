@@ -44,7 +44,10 @@ struct tarn_options {
     enum tarn_bucket_function bucket_function;
     const int *bucket_key_columns; /* column indices in option order; trimmed key by default */
     size_t bucket_key_count;
-    bool bucket_append_ordered; /* append tables: compact only neighbours, in order */
+    int64_t dynamic_bucket_rows; /* dynamic-bucket.target-row-num: keys that fill a bucket */
+    bool keys_cross_partitions;  /* a partition column is no part of the primary key */
+    int dynamic_bucket_max;      /* buckets of a partition; -1: any number */
+    bool bucket_append_ordered;  /* append tables: compact only neighbours, in order */
     enum tarn_merge_engine merge_engine;
     bool ignore_delete, ignore_update_before;
     const int *sequence_columns; /* sequence.field */

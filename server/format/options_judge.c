@@ -214,9 +214,11 @@ void tarn_format__judge(const struct tarn_schema *schema, struct tarn_arena *are
     judge_columns(schema, arena, o);
     if (o->bucket == -2)
         tarn_format__refuse(o, false, "bucket = -2 (postpone)");
-    if (!tarn_schema_is_append(schema) && tarn_format__crosses_partitions(schema))
-        tarn_format__refuse(o, false,
-                            "a primary key without the partition keys (cross-partition upsert)");
-    if (!tarn_schema_is_append(schema) && o->bucket == -1)
-        tarn_format__refuse(o, false, "bucket = -1 with a primary key (dynamic buckets)");
+    o->keys_cross_partitions =
+        !tarn_schema_is_append(schema) && tarn_format__crosses_partitions(schema);
+    if (o->keys_cross_partitions && (o->bucket != -1 || o->merge_engine != TARN_MERGE_DEDUPLICATE))
+        tarn_format__refuse(
+            o, false,
+            "a primary key without the partition keys (cross-partition upsert), with "
+            "buckets or a merge engine other than deduplicate");
 }

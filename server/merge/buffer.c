@@ -226,9 +226,8 @@ static struct tarn_status *buffer_next(struct tarn_merge_input *self, struct tar
         order[i] = i;
         types[i] = i < columns ? layout->types[i] : &tarn_merge__kind_type;
     }
-    struct tarn_status *s = tarn_merge__gather_batch(
-        spec->chunks, (size_t)chunk_of(spec->rows[spec->row_count - 1]) + 1, order, types,
-        columns + 1, &buffer->picks, &gathered);
+    struct tarn_status *s = tarn_merge__gather_batch(spec->chunks, spec->chunk_count, order, types,
+                                                     columns + 1, &buffer->picks, &gathered);
     free(order);
     free(types);
     TARN_TRY(s);

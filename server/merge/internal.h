@@ -15,6 +15,9 @@
  * changelog  what a compaction changes, told record by record.
  * roll     batches into data files of about the target size.
  * assign   partition and bucket of rows.
+ * dynamic  buckets that a partition's index says.
+ * cross    the partition and bucket of keys, over all partitions.
+ * again    rows of files that couldn't be committed.
  * buffer   rows of a bucket, sorted.
  * spill    sorted runs on local disk.
  */
@@ -27,6 +30,7 @@
 /* A batch of wide rows is cut earlier, so that a few batches a run fit into any worker's memory. */
 #define TARN_MERGE_BATCH_BYTES ((int64_t)16 << 20)
 
+#define TARN_MERGE_KIND_DELETE 3
 /* _VALUE_KIND */
 static inline bool tarn_merge__is_retract(int8_t kind)
 {
@@ -62,6 +66,10 @@ bool tarn_merge__has_nulls(const struct ArrowArray *array);
 /* Layouts are canonical, so equal values have equal bytes (a NaN is what its bits are); maps whatever their order. */
 bool tarn_merge__same_value(const struct ArrowArray *a, int64_t i, const struct ArrowArray *b,
                             int64_t j, const struct tarn_type *type);
+
+/* An array of one value. (run.c) */
+void tarn_merge__array_of_value(const struct tarn_type *type, const struct tarn_value *value,
+                                struct ArrowArray *out);
 
 /* --- gather.c --- */
 struct tarn_merge_pick { /* rows [row, row + count) of source */
@@ -423,7 +431,8 @@ struct tarn_merge_input *tarn_merge__spill_read(const struct tarn_merge_spill *s
 /* --- buffer.c: rows of one bucket, sorted by key, one a key --- */
 struct tarn_merge_buffer_spec { /* borrowed as long as the input lives */
     const struct tarn_merge_layout *layout;
-    struct tarn_batch *const *chunks;     /* all columns, then INT8 row kinds */
+    struct tarn_batch *const *chunks; /* all columns, then INT8 row kinds */
+    size_t chunk_count;
     const struct tarn_merge_keys *keys;   /* of each chunk */
     const struct tarn_merge_keys *orders; /* sequence fields of each; NULL: none */
     const uint64_t *rows;                 /* chunk << 32 | row, in order of arrival */
@@ -436,17 +445,90 @@ struct tarn_merge_buffer_spec { /* borrowed as long as the input lives */
 /* Batches of all columns, _SEQUENCE_NUMBER and _VALUE_KIND. */
 struct tarn_merge_input *tarn_merge__buffer_sort(const struct tarn_merge_buffer_spec *spec);
 
+/* --- dynamic.c: buckets of one partition by its HASH index --- */
+struct tarn_merge_index_files { /* items on the heap, what they point to in an arena */
+    struct tarn_index_file *items;
+    size_t count, capacity;
+};
+struct tarn_merge_dynamic;
+/* Reads those of the files that are the partition's; it and the layout are borrowed. */
+TARN_MUST struct tarn_status *tarn_merge__dynamic_open(struct tarn_op *op,
+                                                       const struct tarn_merge_layout *layout,
+                                                       const struct tarn_index_file *files,
+                                                       size_t count, struct tarn_slice partition,
+                                                       struct tarn_merge_dynamic **out);
+void tarn_merge__dynamic_free(struct tarn_merge_dynamic *dynamic);
+/* The bucket of a key with this hash (tarn_row_hash of the trimmed primary key). */
+TARN_MUST struct tarn_status *tarn_merge__dynamic_assign(struct tarn_merge_dynamic *dynamic,
+                                                         int32_t hash, int32_t *out);
+/* Puts the index files of buckets that got new keys; those that were put are added also when it fails. */
+TARN_MUST struct tarn_status *tarn_merge__dynamic_write(const struct tarn_merge_dynamic *dynamic,
+                                                        struct tarn_op *op,
+                                                        struct tarn_arena *arena,
+                                                        struct tarn_merge_index_files *out);
+
+/* The bucket of one more key that no hash is kept of. */
+TARN_MUST struct tarn_status *tarn_merge__dynamic_place(struct tarn_merge_dynamic *dynamic,
+                                                        int32_t *out);
+/* A bucket has this many more keys, or fewer. */
+void tarn_merge__dynamic_count(struct tarn_merge_dynamic *dynamic, int32_t bucket, int64_t more);
+
+/* --- cross.c: keys over all partitions --- */
+struct tarn_merge_cross;
+struct tarn_merge_home { /* of a key */
+    uint64_t low, high;  /* its hash */
+    void *partition;     /* the caller's; NULL: it isn't known yet */
+    int32_t bucket;
+};
+struct tarn_merge_leave { /* a row of a batch, whose key was in another partition before */
+    uint32_t row;
+    uint32_t target;
+    struct tarn_slice partition; /* the one that it leaves; borrowed */
+};
+struct tarn_merge_cross *tarn_merge__cross_new(const struct tarn_merge_layout *layout);
+void tarn_merge__cross_free(struct tarn_merge_cross *cross);
+/* The home of the row's key, a new one without partition where it is unknown: the caller sets one. Until the next call.
+ * columns: where the primary key lies in the batch; NULL: it has all columns of the schema. */
+TARN_MUST struct tarn_status *tarn_merge__cross_find(struct tarn_merge_cross *cross,
+                                                     const struct tarn_batch *batch,
+                                                     const int *columns, int64_t row,
+                                                     struct tarn_merge_home **out);
+/* The primary keys of a split, as it shows them. */
+TARN_MUST struct tarn_status *tarn_merge__cross_open_split(struct tarn_merge_cross *cross,
+                                                           struct tarn_op *op,
+                                                           const struct tarn_merge_split *split,
+                                                           const char *scratch_dir,
+                                                           struct tarn_source **out);
+/* A batch of deletes, in the partitions that they leave. */
+TARN_MUST struct tarn_status *tarn_merge__cross_deletes(const struct tarn_merge_layout *layout,
+                                                        const struct tarn_batch *batch,
+                                                        const struct tarn_merge_leave *leaves,
+                                                        size_t count, struct tarn_batch **out);
+
 /* --- assign.c: the partition and bucket of rows --- */
 struct tarn_merge_assign;
-struct tarn_merge_assign *tarn_merge__assign_new(const struct tarn_merge_layout *layout);
+/* Both are borrowed. */
+struct tarn_merge_assign *tarn_merge__assign_new(const struct tarn_merge_layout *layout,
+                                                 const struct tarn_write_spec *spec);
+/* Before the first row: where keys cross partitions, reads those that the table has. */
+TARN_MUST struct tarn_status *tarn_merge__assign_learn(struct tarn_merge_assign *assign,
+                                                       struct tarn_op *op);
 void tarn_merge__assign_free(struct tarn_merge_assign *assign);
 /* targets[i]: number of row i's bucket among all met so far, from 0 in order of appearance. */
 TARN_MUST struct tarn_status *tarn_merge__assign_rows(struct tarn_merge_assign *assign,
+                                                      struct tarn_op *op,
                                                       const struct tarn_batch *batch,
                                                       uint32_t *targets);
+/* Those rows of the last batch, in order, whose keys leave another partition. NULL: none can. */
+const struct tarn_merge_leave *tarn_merge__assign_leaves(const struct tarn_merge_assign *assign,
+                                                         size_t *count);
 size_t tarn_merge__assign_count(const struct tarn_merge_assign *assign);
 /* Borrowed. */
 void tarn_merge__assign_get(const struct tarn_merge_assign *assign, uint32_t target,
                             struct tarn_slice *partition, int32_t *bucket);
+/* As dynamic_write, of all partitions. */
+TARN_MUST struct tarn_status *tarn_merge__assign_write(const struct tarn_merge_assign *assign,
+                                                       struct tarn_op *op, struct tarn_arena *arena,
+                                                       struct tarn_merge_index_files *out);
 
 #endif

@@ -74,6 +74,13 @@ struct tarn_write_spec {
     const char *scratch_dir; /* spills; removed again */
     bool
         no_changelog; /* of an overwrite: its snapshot has none, whatever changelog-producer says */
+    /* Tables with dynamic buckets: the table's index files (of other types, too), borrowed as long as the writer lives.
+     * None of what an overwrite takes away. */
+    const struct tarn_index_file *indexes;
+    size_t index_count;
+    /* Tables whose keys cross partitions: all of the table, borrowed likewise. */
+    const struct tarn_merge_split *known;
+    size_t known_count;
 };
 struct tarn_table_writer;
 TARN_MUST struct tarn_status *tarn_table_writer_open(struct tarn_op *op,
@@ -93,11 +100,23 @@ TARN_MUST struct tarn_status *tarn_table_writer_finish(struct tarn_table_writer 
  * are to be read. */
 void tarn_table_writer_changelog(struct tarn_table_writer *writer, struct tarn_arena *arena,
                                  struct tarn_manifest_entry **entries, size_t *count);
+/* The index files that a finished writer has written (kind ADD): to be committed with its entries. Borrowed. */
+void tarn_table_writer_indexes(const struct tarn_table_writer *writer,
+                               const struct tarn_index_file **files, size_t *count);
+/* The rows of files of this table with a primary key that were finished but can't be committed, as they were given before. Files of
+ * one bucket in the order in which they were written. */
+TARN_MUST struct tarn_status *tarn_table_writer_add_files(struct tarn_table_writer *writer,
+                                                          struct tarn_op *op,
+                                                          const struct tarn_merge_table *table,
+                                                          const struct tarn_manifest_entry *files,
+                                                          size_t count);
 /* Frees; removes the files of a writer that was not finished. */
 void tarn_table_writer_free(struct tarn_table_writer *writer);
 /* Removes files that were finished but can't be committed any more. */
 void tarn_merge_remove_files(struct tarn_op *op, const struct tarn_merge_table *table,
                              const struct tarn_manifest_entry *entries, size_t count);
+void tarn_merge_remove_index_files(struct tarn_op *op, const struct tarn_merge_table *table,
+                                   const struct tarn_index_file *files, size_t count);
 
 /* --- compaction --- */
 struct tarn_compact_spec {

@@ -29,8 +29,8 @@ struct run {
 /* --- the partition's values --- */
 
 /* One row of an atomic type. */
-static void array_of_value(const struct tarn_type *type, const struct tarn_value *value,
-                           struct ArrowArray *out)
+void tarn_merge__array_of_value(const struct tarn_type *type, const struct tarn_value *value,
+                                struct ArrowArray *out)
 {
     int width = tarn_merge__type_width(type);
     bool bytes = width == 0 && type->id != TARN_TYPE_BOOLEAN;
@@ -91,7 +91,8 @@ static struct tarn_status *make_constants(struct run *run, const struct tarn_man
 
         if (run->constant_places[i] < 0)
             continue;
-        array_of_value(layout->types[column], &values[layout->partition_place[column]], &one);
+        tarn_merge__array_of_value(layout->types[column], &values[layout->partition_place[column]],
+                                   &one);
         s = tarn_merge__gather(layout->types[column], &source, 1, &picks,
                                top.children[run->constant_places[i]]);
         tarn_merge__array_drop(&one);

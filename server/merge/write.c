@@ -53,6 +53,7 @@ struct tarn_table_writer {
     bool logs;                      /* writes a changelog */
     struct tarn_merge_roll *log;    /* the changelog beside `stream` */
     struct tarn_merge_entries entries, changelog;
+    struct tarn_merge_index_files indexes; /* of dynamic buckets */
     bool finished, failed;
 };
 
@@ -64,14 +65,14 @@ static struct tarn_status *check_table(const struct tarn_merge_layout *layout,
     const struct tarn_options *options = layout->table->options;
 
     TARN_TRY(tarn_options_check_write(options));
-    if (options->bucket < 1 && (layout->keyed || options->bucket != -1))
+    if (options->bucket < 1 && options->bucket != -1)
         return tarn_status_new(TARN_UNSUPPORTED_FEATURE,
-                               "bucket = %" PRId32 ": only fixed buckets are written here",
+                               "bucket = %" PRId32 ": such buckets aren't written here",
                                options->bucket);
     if (layout->keyed && options->merge_engine != TARN_MERGE_DEDUPLICATE)
         return tarn_status_new(TARN_UNSUPPORTED_FEATURE,
                                "merge-engine: only deduplicate is written here");
-    tarn_assert(spec->sequence != NULL || options->bucket == -1);
+    tarn_assert(spec->sequence != NULL || (options->bucket == -1 && !layout->keyed));
     return TARN_OK;
 }
 
@@ -95,7 +96,12 @@ struct tarn_status *tarn_table_writer_open(struct tarn_op *op, const struct tarn
         tarn_merge__layout_keys(&writer->layout, NULL, writer->arena, &writer->key, &writer->order);
     writer->logs = writer->layout.keyed && !spec->no_changelog &&
                    table->options->changelog_producer == TARN_CHANGELOG_INPUT;
-    writer->assign = tarn_merge__assign_new(&writer->layout);
+    writer->assign = tarn_merge__assign_new(&writer->layout, &writer->spec);
+    s = tarn_merge__assign_learn(writer->assign, op);
+    if (s != TARN_OK) {
+        tarn_table_writer_free(writer);
+        return s;
+    }
     *out = writer;
     return TARN_OK;
 }
@@ -401,6 +407,7 @@ static struct tarn_status *sort_bucket(struct tarn_table_writer *writer, struct 
     *spec = (struct tarn_merge_buffer_spec){
         .layout = &writer->layout,
         .chunks = writer->chunks,
+        .chunk_count = writer->chunk_count,
         .keys = all->keys,
         .orders = all->orders,
         .rows = bucket->rows,
@@ -621,23 +628,49 @@ static struct tarn_status *append_all(struct tarn_table_writer *writer, struct t
 
 /* --- add --- */
 
-static void keep_rows(struct tarn_table_writer *writer, const int8_t *kinds, int64_t row_count)
+static void keep_row(struct tarn_table_writer *writer, uint32_t target, size_t chunk, uint32_t row,
+                     int8_t kind)
 {
     const struct tarn_options *options = writer->layout.table->options;
-    uint64_t chunk = (uint64_t)(writer->chunk_count - 1) << 32;
+    struct bucket *bucket = &writer->buckets[target];
+
+    if (tarn_merge__is_retract(kind) &&
+        (options->ignore_delete || (options->ignore_update_before && kind == 1)))
+        return;
+    TARN_GROW(bucket->rows, bucket->row_count, bucket->row_capacity);
+    bucket->rows[bucket->row_count++] = (uint64_t)chunk << 32 | row;
+}
+
+/* The rows of the chunk that was added last; where keys leave other partitions, their deletes there go before, and are a
+ * chunk of their own. */
+static struct tarn_status *keep_rows(struct tarn_table_writer *writer, const int8_t *kinds,
+                                     int64_t row_count)
+{
+    size_t chunk = writer->chunk_count - 1, leave_count, next = 0;
+    const struct tarn_merge_leave *leaves = tarn_merge__assign_leaves(writer->assign, &leave_count);
 
     while (writer->bucket_count < tarn_merge__assign_count(writer->assign)) {
         TARN_GROW(writer->buckets, writer->bucket_count, writer->bucket_capacity);
         writer->buckets[writer->bucket_count++] = (struct bucket){0};
     }
-    for (int64_t i = 0; i < row_count; i++) {
-        struct bucket *bucket = &writer->buckets[writer->targets[i]];
-        if (tarn_merge__is_retract(kinds[i]) &&
-            (options->ignore_delete || (options->ignore_update_before && kinds[i] == 1)))
-            continue;
-        TARN_GROW(bucket->rows, bucket->row_count, bucket->row_capacity);
-        bucket->rows[bucket->row_count++] = chunk | (uint64_t)i;
+    for (uint32_t i = 0; i < (uint32_t)row_count; i++) {
+        if (next < leave_count && leaves[next].row == i) {
+            keep_row(writer, leaves[next].target, chunk + 1, (uint32_t)next,
+                     TARN_MERGE_KIND_DELETE);
+            next++;
+        }
+        keep_row(writer, writer->targets[i], chunk, i, kinds[i]);
     }
+    if (leave_count == 0)
+        return TARN_OK;
+    struct tarn_batch *deletes;
+    TARN_TRY(tarn_merge__cross_deletes(&writer->layout, writer->chunks[chunk], leaves, leave_count,
+                                       &deletes));
+    TARN_GROW(writer->chunks, writer->chunk_count, writer->chunk_capacity);
+    writer->chunks[writer->chunk_count++] = deletes;
+    writer->held_bytes += tarn_batch_size(deletes);
+    writer->held_rows += deletes->row_count;
+    return TARN_OK;
 }
 
 static struct tarn_status *add_batch(struct tarn_table_writer *writer, struct tarn_op *op,
@@ -662,8 +695,8 @@ static struct tarn_status *add_batch(struct tarn_table_writer *writer, struct ta
     }
     TARN_GROW(writer->chunks, writer->chunk_count, writer->chunk_capacity);
     writer->chunks[writer->chunk_count++] = chunk;
-    TARN_TRY(tarn_merge__assign_rows(writer->assign, chunk, writer->targets));
-    keep_rows(writer, kinds, n);
+    TARN_TRY(tarn_merge__assign_rows(writer->assign, op, chunk, writer->targets));
+    TARN_TRY(keep_rows(writer, kinds, n));
     writer->held_bytes += tarn_batch_size(chunk);
     writer->held_rows += n;
     if (writer->layout.keyed)
@@ -739,10 +772,18 @@ struct tarn_status *tarn_table_writer_finish(struct tarn_table_writer *writer, s
     }
     TARN_TRY(end_log(writer, op));
     forget_chunks(writer);
+    TARN_TRY(tarn_merge__assign_write(writer->assign, op, writer->arena, &writer->indexes));
     copy_entries(&writer->entries, arena, entries, count);
     writer->finished = true;
     writer->failed = false;
     return TARN_OK;
+}
+
+void tarn_table_writer_indexes(const struct tarn_table_writer *writer,
+                               const struct tarn_index_file **files, size_t *count)
+{
+    *files = writer->indexes.items;
+    *count = writer->indexes.count;
 }
 
 void tarn_table_writer_free(struct tarn_table_writer *writer)
@@ -764,6 +805,8 @@ void tarn_table_writer_free(struct tarn_table_writer *writer)
                                 writer->entries.count);
         tarn_merge_remove_files(&cleaning, writer->layout.table, writer->changelog.items,
                                 writer->changelog.count);
+        tarn_merge_remove_index_files(&cleaning, writer->layout.table, writer->indexes.items,
+                                      writer->indexes.count);
         tarn_op_fini(&cleaning);
     }
     tarn_merge__spill_close(writer->spill);
@@ -773,6 +816,7 @@ void tarn_table_writer_free(struct tarn_table_writer *writer)
     free(writer->targets);
     free(writer->entries.items);
     free(writer->changelog.items);
+    free(writer->indexes.items);
     tarn_arena_free(writer->arena);
     free(writer);
 }

@@ -35,6 +35,25 @@ Tarn__V1__TableDescription *tarn_rpc__description(struct tarn_op *op,
     return out;
 }
 
+static Tarn__V1__SplitTask **put_splits(struct tarn_op *op, const struct tarn_scan *scan)
+{
+    Tarn__V1__SplitTask **splits = TARN_RPC_ARRAY(op, scan->split_count, *splits);
+    for (size_t i = 0; i < scan->split_count; i++) {
+        Tarn__V1__SplitTask *split = TARN_RPC_NEW(op, Tarn__V1__SplitTask, split_task);
+        split->partition = tarn_rpc__bytes(scan->splits[i].partition);
+        split->bucket = scan->splits[i].bucket;
+        split->raw = scan->splits[i].raw;
+        split->files = tarn_rpc__bytes_list(op, scan->splits[i].files, scan->splits[i].file_count);
+        split->n_files = scan->splits[i].file_count;
+        split->differs = scan->splits[i].differs;
+        split->before_files =
+            tarn_rpc__bytes_list(op, scan->splits[i].before_files, scan->splits[i].before_count);
+        split->n_before_files = scan->splits[i].before_count;
+        splits[i] = split;
+    }
+    return splits;
+}
+
 /* --- a stream to a worker --- */
 
 struct relay {
@@ -99,10 +118,10 @@ static struct tarn_status *relay_send_message(struct relay *r, const ProtobufCMe
     return relay_send(r, packed);
 }
 
-/* All that the client sends from here on. */
+/* All that the client, if there is one, sends from here on. */
 static struct tarn_status *relay_input(struct relay *r, struct tarn_call *from)
 {
-    for (;;) {
+    while (from != NULL) {
         struct tarn_message *message;
         TARN_TRY(tarn_call_read(from, &message));
         if (message == NULL)
@@ -167,9 +186,10 @@ static struct tarn_status *begin(struct tarn_op *op, struct tarn_rpc *rpc,
                                      tarn_slice_str(start->commit_user), identifier, out);
 }
 
-/* The worker gets the start with what was settled in it. */
+/* The worker gets the start with what was settled in it. written: files whose rows are the load's; NULL: rows follow. */
 static struct tarn_status *send_task(struct relay *r, Tarn__V1__IngestStart *start,
-                                     const struct tarn_ingest *ingest)
+                                     const struct tarn_ingest *ingest,
+                                     const struct tarn_written *written)
 {
     for (size_t i = 0; i < TARN_COUNT_OF(load_modes); i++)
         if (load_modes[i].mode == ingest->mode)
@@ -179,19 +199,28 @@ static struct tarn_status *send_task(struct relay *r, Tarn__V1__IngestStart *sta
     task->start = start;
     task->table = tarn_rpc__description(r->op, &ingest->description);
     task->no_changelog = ingest->overwrite != TARN_OVERWRITE_NONE;
+    task->index_manifest = tarn_rpc__bytes(ingest->index_manifest);
+    task->known = put_splits(r->op, &ingest->known);
+    task->n_known = ingest->known.split_count;
+    if (written != NULL) {
+        task->written = tarn_rpc__bytes_list(r->op, written->entries, written->count);
+        task->n_written = written->count;
+    }
     Tarn__V1__IngestRequest *request = TARN_RPC_NEW(r->op, Tarn__V1__IngestRequest, ingest_request);
     request->part_case = TARN__V1__INGEST_REQUEST__PART_TASK;
     request->task = task;
     return relay_send_message(r, &request->base);
 }
 
+/* call NULL: there is nothing to send but `written`. */
 static struct tarn_status *run_ingest(struct relay *r, struct tarn_call *call,
                                       Tarn__V1__IngestStart *start,
                                       const struct tarn_ingest *ingest,
+                                      const struct tarn_written *written,
                                       Tarn__V1__IngestResponse **out)
 {
     TARN_TRY(relay_open(r, INGEST_PATH));
-    TARN_TRY(send_task(r, start, ingest));
+    TARN_TRY(send_task(r, start, ingest, written));
     TARN_TRY(relay_input(r, call));
     TARN_OWN(tarn_message_drop) struct tarn_message *answer = NULL;
     TARN_TRY(relay_answer(r, &answer));
@@ -204,23 +233,55 @@ static struct tarn_status *run_ingest(struct relay *r, struct tarn_call *call,
     return TARN_OK;
 }
 
-static struct tarn_status *commit(struct tarn_op *op, struct tarn_rpc *rpc,
+static struct tarn_written written_of(struct tarn_op *op, const Tarn__V1__IngestResponse *r)
+{
+    return (struct tarn_written){.entries = tarn_rpc__slices(op, r->entries, r->n_entries),
+                                 .count = r->n_entries,
+                                 .changelog = tarn_rpc__slices(op, r->changelog, r->n_changelog),
+                                 .changelog_count = r->n_changelog,
+                                 .indexes = tarn_rpc__slice(r->indexes)};
+}
+
+/* The rows that the worker wrote, written once more; the answer tells what is new of it. */
+static struct tarn_status *write_again(struct relay *r, Tarn__V1__IngestStart *start,
+                                       struct tarn_ingest *ingest, Tarn__V1__IngestResponse *answer,
+                                       struct tarn_written *written)
+{
+    Tarn__V1__IngestResponse *anew = NULL;
+    struct relay again = {.op = r->op, .rpc = r->rpc, .worker_address = r->worker_address};
+    struct tarn_status *s = run_ingest(&again, NULL, start, ingest, written, &anew);
+    r->worker_failed = r->worker_failed || again.worker_failed;
+    relay_fini(&again);
+    tarn_service_ingest_discard(tarn_rpc__service(r->rpc), ingest, written);
+    TARN_TRY(s);
+    *written = written_of(r->op, anew);
+    answer->files_written = anew->files_written;
+    answer->bytes_written = anew->bytes_written;
+    return TARN_OK;
+}
+
+static struct tarn_status *commit(struct relay *relay, Tarn__V1__IngestStart *start,
                                   struct tarn_ingest *ingest, Tarn__V1__IngestResponse *r)
 {
-    struct tarn_slice *entries = tarn_rpc__slices(op, r->entries, r->n_entries);
+    struct tarn_written written = written_of(relay->op, r);
     struct tarn_backlog backlog;
-    bool repeated;
-    ingest->changelog = tarn_rpc__slices(op, r->changelog, r->n_changelog);
-    ingest->changelog_count = r->n_changelog;
-    TARN_TRY(tarn_service_ingest_commit(op, tarn_rpc__service(rpc), ingest, entries, r->n_entries,
-                                        &r->snapshot_id, &repeated, &backlog));
-    Tarn__V1__Backlog *message = TARN_RPC_NEW(op, Tarn__V1__Backlog, backlog);
+    bool repeated, again;
+    for (;;) {
+        TARN_TRY(tarn_service_ingest_commit(relay->op, tarn_rpc__service(relay->rpc), ingest,
+                                            &written, &r->snapshot_id, &repeated, &again,
+                                            &backlog));
+        if (!again)
+            break;
+        TARN_TRY(write_again(relay, start, ingest, r, &written));
+    }
+    Tarn__V1__Backlog *message = TARN_RPC_NEW(relay->op, Tarn__V1__Backlog, backlog);
     if (tarn_rpc__put_backlog(&backlog, message))
         r->backlog = message;
     r->repeated_commit = repeated;
     if (repeated)
         r->rows = r->files_written = r->bytes_written = 0;
     r->n_entries = r->n_changelog = 0;
+    r->indexes = (ProtobufCBinaryData){0};
     return TARN_OK;
 }
 
@@ -254,11 +315,11 @@ static struct tarn_status *serve_ingest(struct tarn_op *op, struct tarn_rpc *rpc
     } else {
         Tarn__V1__IngestResponse *response = NULL;
         struct relay relay = {.op = op, .rpc = rpc, .worker_address = ingest.worker_address};
-        s = run_ingest(&relay, call, start, &ingest, &response);
+        s = run_ingest(&relay, call, start, &ingest, NULL, &response);
         relay_fini(&relay);
-        worker_failed = relay.worker_failed;
         if (s == TARN_OK)
-            s = commit(op, rpc, &ingest, response);
+            s = commit(&relay, start, &ingest, response);
+        worker_failed = relay.worker_failed;
         if (s == TARN_OK)
             s = tarn_rpc__write(call, &response->base);
     }
@@ -274,21 +335,8 @@ static Tarn__V1__ScanTask *make_scan_task(struct tarn_op *op, const struct tarn_
     task->table = tarn_rpc__description(op, &scan->description);
     task->snapshot_id = scan->snapshot_id;
     task->changes = scan->changes;
-    task->splits = TARN_RPC_ARRAY(op, scan->split_count, *task->splits);
+    task->splits = put_splits(op, scan);
     task->n_splits = scan->split_count;
-    for (size_t i = 0; i < scan->split_count; i++) {
-        Tarn__V1__SplitTask *split = TARN_RPC_NEW(op, Tarn__V1__SplitTask, split_task);
-        split->partition = tarn_rpc__bytes(scan->splits[i].partition);
-        split->bucket = scan->splits[i].bucket;
-        split->raw = scan->splits[i].raw;
-        split->files = tarn_rpc__bytes_list(op, scan->splits[i].files, scan->splits[i].file_count);
-        split->n_files = scan->splits[i].file_count;
-        split->differs = scan->splits[i].differs;
-        split->before_files =
-            tarn_rpc__bytes_list(op, scan->splits[i].before_files, scan->splits[i].before_count);
-        split->n_before_files = scan->splits[i].before_count;
-        task->splits[i] = split;
-    }
     return task;
 }
 

@@ -414,32 +414,6 @@ enum tarn_load_mode {
     TARN_LOAD_DELETE,
     TARN_LOAD_MODE_COUNT
 };
-struct tarn_ingest {
-    struct tarn_table *table;           /* owned */
-    const struct tarn_table_view *view; /* owned: as it was when the load began */
-    enum tarn_load_mode mode;           /* settled: APPEND, UPSERT or DELETE */
-    enum tarn_overwrite overwrite;      /* what the commit removes */
-    struct tarn_slice user;
-    int64_t identifier;
-    int64_t repeated_snapshot_id; /* > 0: it had landed before, and what follows isn't set */
-    struct tarn_table_description description;
-    const char *worker_id, *worker_address;
-    const struct tarn_slice
-        *changelog; /* packed: files that are committed with the worker's others */
-    size_t changelog_count;
-};
-/* identifier TARN_SNAPSHOT_NONE: a batch. After success, tarn_service_ingest_end. */
-TARN_MUST struct tarn_status *tarn_service_ingest_begin(
-    struct tarn_op *op, struct tarn_service *service, struct tarn_table_ref ref,
-    enum tarn_load_mode mode, struct tarn_slice user, int64_t identifier, struct tarn_ingest *out);
-/* Entries as the worker packed them. On an error the files are gone, unless it is OUTCOME_UNKNOWN. */
-TARN_MUST struct tarn_status *tarn_service_ingest_commit(
-    struct tarn_op *op, struct tarn_service *service, const struct tarn_ingest *ingest,
-    const struct tarn_slice *packed, size_t count, int64_t *snapshot_id /* 0: no files */,
-    bool *repeated, struct tarn_backlog *backlog);
-void tarn_service_ingest_end(struct tarn_service *service, struct tarn_ingest *ingest,
-                             bool worker_failed);
-
 struct tarn_scan_split {
     struct tarn_slice partition;
     int32_t bucket;
@@ -458,6 +432,48 @@ struct tarn_scan {
     size_t split_count;
     const char *worker_id, *worker_address;
 };
+
+struct tarn_ingest {
+    struct tarn_table *table;           /* owned */
+    const struct tarn_table_view *view; /* owned: as it was when the load began */
+    enum tarn_load_mode mode;           /* settled: APPEND, UPSERT or DELETE */
+    enum tarn_overwrite overwrite;      /* what the commit removes */
+    struct tarn_slice user;
+    int64_t identifier;
+    int64_t repeated_snapshot_id; /* > 0: it had landed before, and what follows isn't set */
+    /* Dynamic buckets: the snapshot by whose hash indexes rows are given theirs. */
+    bool is_assigned;
+    bool is_alone;            /* other loads of ours can't commit meanwhile */
+    int again_count;          /* so often it was told again */
+    int64_t base_snapshot_id; /* 0: none */
+    struct tarn_slice base_proof, index_manifest;
+    struct tarn_scan known; /* splits only: all of the table, where keys cross partitions */
+    struct tarn_table_description description;
+    const char *worker_id, *worker_address;
+};
+struct tarn_written {                 /* what the worker answered */
+    const struct tarn_slice *entries; /* packed */
+    size_t count;
+    const struct tarn_slice *changelog; /* likewise: files that are committed with them */
+    size_t changelog_count;
+    struct tarn_slice indexes; /* an index manifest; empty: no index files */
+};
+/* identifier TARN_SNAPSHOT_NONE: a batch. After success, tarn_service_ingest_end. */
+TARN_MUST struct tarn_status *tarn_service_ingest_begin(
+    struct tarn_op *op, struct tarn_service *service, struct tarn_table_ref ref,
+    enum tarn_load_mode mode, struct tarn_slice user, int64_t identifier, struct tarn_ingest *out);
+/* On an error the files are gone, unless it is OUTCOME_UNKNOWN. *again: nothing was committed because the buckets were assigned
+ * by an index that is no longer the table's, and the files are there: a worker is to write their rows again, by what the ingest says
+ * now, then tarn_service_ingest_discard takes the old ones away and the new ones are committed. */
+TARN_MUST struct tarn_status *tarn_service_ingest_commit(
+    struct tarn_op *op, struct tarn_service *service, struct tarn_ingest *ingest,
+    const struct tarn_written *written, int64_t *snapshot_id /* 0: no files */, bool *repeated,
+    bool *again, struct tarn_backlog *backlog);
+void tarn_service_ingest_discard(struct tarn_service *service, const struct tarn_ingest *ingest,
+                                 const struct tarn_written *written);
+void tarn_service_ingest_end(struct tarn_service *service, struct tarn_ingest *ingest,
+                             bool worker_failed);
+
 TARN_MUST struct tarn_status *tarn_service_scan_begin(
     struct tarn_op *op, struct tarn_service *service, struct tarn_table_ref ref,
     struct tarn_version version, struct tarn_slice where, struct tarn_scan *out);

@@ -59,8 +59,9 @@ struct touched {
     bool ordered;     /* sequence.snapshot-ordering: one bucket, one member */
 };
 /* Tags of keys. */
-#define TAG_FILE 'f'     /* a data, changelog or index file by place and name */
-#define TAG_INDEX 'x'    /* a bucket whose index files change */
+#define TAG_FILE 'f' /* a data, changelog or index file by place and name */
+#define TAG_INDEX                                                                                  \
+    'x' /* a bucket whose index files change; of hash indexes the partition, bucket -1 */
 #define TAG_BUCKET 'b'   /* a bucket that is touched */
 #define TAG_LEVELED 'l'  /* a bucket where files lie in levels or go: its key ranges are checked */
 #define TAG_COUNT 'n'    /* a partition -> its number of buckets */
@@ -88,6 +89,12 @@ static struct tarn_slice place_key(struct touched *t, char tag, struct tarn_slic
     tarn_buf_add_slice(&t->key, partition);
     tarn_buf_add_slice(&t->key, name);
     return tarn_buf_slice(&t->key);
+}
+
+/* Which bucket a key is in is a matter of all hash indexes of its partition. */
+static int32_t index_bucket(const struct tarn_index_file *f)
+{
+    return tarn_slice_is(f->type, TARN_INDEX_HASH) ? -1 : f->bucket;
 }
 
 static struct tarn_slice identity_key(struct touched *t, const struct tarn_request *r)
@@ -147,7 +154,7 @@ static bool files_fit(struct touched *t, const struct tarn_commit_part *part)
     }
     for (size_t i = 0; i < part->index_count; i++) {
         const struct tarn_index_file *f = &part->index[i];
-        if (has(t, place_key(t, TAG_INDEX, f->partition, f->bucket, no_name)))
+        if (has(t, place_key(t, TAG_INDEX, f->partition, index_bucket(f), no_name)))
             return false;
     }
     return true;
@@ -185,6 +192,8 @@ static bool stands_alone_by_kind(const struct tarn_member *m)
 
 static bool stands_alone(const struct touched *t, const struct tarn_member *m)
 {
+    if (m->request->commit->assigned && t->view->options.keys_cross_partitions)
+        return true;
     return m->alone || stands_alone_by_kind(m) || t->view->options.group_commit == TARN_GROUP_NONE;
 }
 
@@ -214,7 +223,7 @@ static void touch_files(struct touched *t, const struct tarn_commit_part *part)
     }
     for (size_t i = 0; i < part->index_count; i++) {
         const struct tarn_index_file *f = &part->index[i];
-        tarn_map_set(t->map, place_key(t, TAG_INDEX, f->partition, f->bucket, no_name), t);
+        tarn_map_set(t->map, place_key(t, TAG_INDEX, f->partition, index_bucket(f), no_name), t);
     }
 }
 

@@ -336,6 +336,96 @@ static struct tarn_status *check_fresh(struct tarn_op *op, struct tarn_table *ta
     return stale(table, f, now);
 }
 
+/* --- rows that were assigned by hash indexes --- */
+
+#define SNAPSHOTS_LOOKED_AT_MAX 1000
+
+/* The hash indexes of these partitions, by bucket and name. */
+static struct tarn_map *hash_indexes(const struct cached *slot, const struct tarn_map *partitions)
+{
+    struct tarn_map *found = tarn_map_new();
+    TARN_OWN(tarn_buf_drop) struct tarn_buf key = {0};
+    for (size_t i = 0; i < slot->count; i++) {
+        struct tarn_index_file *f = &slot->files[i];
+        if (!tarn_slice_is(f->type, TARN_INDEX_HASH) ||
+            tarn_map_find(partitions, f->partition) == NULL)
+            continue;
+        place_key(f->name, f->partition, f->bucket, &key);
+        tarn_map_set(found, tarn_buf_slice(&key), f);
+    }
+    return found;
+}
+
+static struct tarn_status *stale_assignment(const struct tarn_table *table, int64_t base_id)
+{
+    return tarn_status_new(
+        TARN_INDEX_STALE,
+        "the hash index of a partition of table %s is no longer that of snapshot "
+        "%" PRId64 ", by which rows were given their buckets",
+        table->name, base_id);
+}
+
+static struct tarn_status *same_hashes(struct tarn_op *op, struct tarn_table *table,
+                                       const struct tarn_head *head, const struct tarn_candidate *c,
+                                       const struct base *base)
+{
+    TARN_OWN(tarn_map_drop) struct tarn_map *partitions = tarn_map_new();
+    for (size_t i = 0; i < c->count; i++)
+        if (c->entries[i].kind == TARN_ENTRY_ADD)
+            tarn_map_set(partitions, c->entries[i].partition, table);
+    struct cached *slot;
+    TARN_TRY(load(op, table, base->manifest, &slot));
+    TARN_OWN(tarn_map_drop) struct tarn_map *then = hash_indexes(slot, partitions);
+    TARN_TRY(load(op, table, head->snapshot.index_manifest, &slot));
+    TARN_OWN(tarn_map_drop) struct tarn_map *now = hash_indexes(slot, partitions);
+    size_t cursor = 0;
+    struct tarn_slice key;
+    void *value;
+    bool same = tarn_map_count(then) == tarn_map_count(now);
+    while (same && tarn_map_next(now, &cursor, &key, &value))
+        same = tarn_map_find(then, key) != NULL;
+    return same ? TARN_OK : stale_assignment(table, base->id);
+}
+
+/* Where no index says where keys are: nobody has brought any since. */
+static struct tarn_status *check_keys(struct tarn_op *op, struct tarn_table *table,
+                                      const struct tarn_head *head, const struct base *base)
+{
+    bool same = !base->gone && head->id - base->id <= SNAPSHOTS_LOOKED_AT_MAX;
+    for (int64_t id = base->id + 1; id <= head->id && same; id++) {
+        struct tarn_snapshot snapshot = head->snapshot;
+        bool found = true;
+        if (id < head->id)
+            TARN_TRY(tarn_table__past(table, id, op->arena, &found, &snapshot));
+        same =
+            found && (snapshot.kind == TARN_COMMIT_COMPACT || snapshot.kind == TARN_COMMIT_ANALYZE);
+    }
+    if (same)
+        return TARN_OK;
+    return tarn_status_new(TARN_INDEX_STALE,
+                           "others changed table %s after snapshot %" PRId64
+                           ", by which the partitions of keys were looked up: load again",
+                           table->name, base->id);
+}
+
+/* All hash indexes of a partition count, also those that the commit brings no new one of: a key that it knew may be in another
+ * bucket by now. */
+static struct tarn_status *check_assignment(struct tarn_op *op, struct tarn_table *table,
+                                            const struct tarn_head *head,
+                                            const struct tarn_candidate *c, struct base *base)
+{
+    if (!c->assigned || c->kind == TARN_COMMIT_COMPACT)
+        return TARN_OK;
+    TARN_TRY(find_base(op, table, head, base));
+    if (table->view->view.options.keys_cross_partitions)
+        return check_keys(op, table, head, base);
+    if (!base->known || base->gone)
+        return stale_assignment(table, base->id);
+    if (tarn_slice_equal(base->manifest, head->snapshot.index_manifest))
+        return TARN_OK;
+    return same_hashes(op, table, head, c, base);
+}
+
 /* --- deletion vectors and the files they are about --- */
 
 static bool is_removed(const struct tarn_candidate *c, const struct tarn_table *table,
@@ -473,10 +563,11 @@ struct tarn_status *tarn_table__check_indexes(struct tarn_op *op, struct tarn_ta
                                               const struct tarn_candidate *c)
 {
     static const struct tarn_head nothing;
+    struct base base = {.id = c->base_snapshot_id, .proof = c->base_snapshot_proof};
+    TARN_TRY(check_assignment(op, table, head == NULL ? &nothing : head, c, &base));
     if (!needs_reading(table, c))
         return TARN_OK;
     head = head == NULL ? &nothing : head;
-    struct base base = {.id = c->base_snapshot_id, .proof = c->base_snapshot_proof};
     for (size_t i = 0; i < c->index_count; i++)
         if (is_of_bucket(table, &c->index[i]))
             TARN_TRY(check_fresh(op, table, head, c, &c->index[i], &base));

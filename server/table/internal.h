@@ -97,7 +97,8 @@ struct tarn_table {
     struct tarn_op *expire_op; /* of the expiry that runs (expire.c); NULL: none */
     bool expire_removes;       /* it removes files just now; news */
 
-    pthread_rwlock_t place; /* read by whoever is in the folder, written by a move */
+    pthread_rwlock_t assigning; /* tarn_table_assigning */
+    pthread_rwlock_t place;     /* read by whoever is in the folder, written by a move */
     pthread_mutex_t index_lock;
     pthread_mutex_t sequence_lock;
     pthread_mutex_t pin_lock; /* pins in the state */
@@ -390,6 +391,7 @@ struct tarn_candidate {
     size_t index_count;
     int64_t base_snapshot_id;              /* of the request, or TARN_SNAPSHOT_NONE */
     struct tarn_slice base_snapshot_proof; /* likewise; may be empty */
+    bool assigned;                         /* likewise */
 };
 /* In the mailbox, where head is what is indexed (NULL: no snapshot yet counts too, id 0). All of docs/format.md,
  * "Conflict checks", in time that goes with the candidate and the levels it writes to: COMMIT_CONFLICT,

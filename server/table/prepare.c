@@ -145,7 +145,8 @@ static struct tarn_status *check_part(struct tarn_group *group, const struct tar
                                        .index = part->index,
                                        .index_count = part->index_count,
                                        .base_snapshot_id = commit->base_snapshot_id,
-                                       .base_snapshot_proof = commit->base_snapshot_proof};
+                                       .base_snapshot_proof = commit->base_snapshot_proof,
+                                       .assigned = commit->assigned};
     TARN_TRY(tarn_table__check_conflicts(op, table, table->head, &candidate));
     if (commit->finished != NULL && candidate.count != part->count)
         return tarn_status_new(TARN_COMMIT_CONFLICT,

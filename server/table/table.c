@@ -21,6 +21,11 @@ static struct tarn_table *new_table(const struct tarn_table_env *env, const char
     pthread_mutex_init(&table->index_lock, NULL);
     table->pages = tarn_table__pages_new();
     pthread_rwlock_init(&table->place, NULL);
+    pthread_rwlockattr_t writers_first; /* there may always be one more that reads */
+    pthread_rwlockattr_init(&writers_first);
+    pthread_rwlockattr_setkind_np(&writers_first, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
+    pthread_rwlock_init(&table->assigning, &writers_first);
+    pthread_rwlockattr_destroy(&writers_first);
     pthread_condattr_t attributes;
     pthread_condattr_init(&attributes);
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
@@ -140,6 +145,7 @@ void tarn_table_unref(struct tarn_table *table)
     tarn_buf_drop(&table->forget_void);
     pthread_mutex_destroy(&table->index_lock);
     pthread_rwlock_destroy(&table->place);
+    pthread_rwlock_destroy(&table->assigning);
     pthread_mutex_destroy(&table->sequence_lock);
     pthread_mutex_destroy(&table->pin_lock);
     pthread_cond_destroy(&table->news);
@@ -263,6 +269,11 @@ struct tarn_status *tarn_table_move(struct tarn_op *op, struct tarn_table *table
     tarn_mailbox_call(table->mailbox, run_move, &job);
     pthread_rwlock_unlock(&table->place);
     return job.status;
+}
+
+pthread_rwlock_t *tarn_table_assigning(struct tarn_table *table)
+{
+    return &table->assigning;
 }
 
 pthread_rwlock_t *tarn_table__enter(struct tarn_table *table)

@@ -233,8 +233,11 @@ struct tarn_commit {
         base_snapshot_id; /* what the request was made from, 0: nothing; TARN_SNAPSHOT_NONE: not said. Decides INDEX_STALE */
     struct tarn_slice
         base_snapshot_proof; /* tarn_snapshot_is; empty: not said, whatever has that id now */
-    bool force_empty;        /* a snapshot even if there is nothing in it */
-    bool check_files;        /* look that every ADD exists in the store first */
+    bool
+        assigned; /* buckets of keys were looked up in the hash indexes of the base snapshot: INDEX_STALE unless
+                              * all of the partitions' are as they were then */
+    bool force_empty; /* a snapshot even if there is nothing in it */
+    bool check_files; /* look that every ADD exists in the store first */
     const struct tarn_finished
         *finished; /* of tarn_table_read_finished; NULL: the snapshot is made here */
 };
@@ -275,6 +278,10 @@ TARN_MUST struct tarn_status *tarn_table_read_finished(struct tarn_op *op, struc
                                                        struct tarn_slice json,
                                                        struct tarn_slice base_uuid,
                                                        struct tarn_commit *out);
+
+/* Who commits what was assigned by hash indexes holds it for reading; for writing who assigns anew because of others: its
+ * commit then meets only those of other programs. Taken with tarn_exec_read_lock and its like. */
+pthread_rwlock_t *tarn_table_assigning(struct tarn_table *table);
 
 /* Would the append part be refused on what the table is now? Nothing is put, and nothing remembered: by the time it is
  * committed it may be otherwise. OK: not, or it has landed. */

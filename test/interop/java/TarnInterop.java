@@ -2,6 +2,8 @@ import org.apache.paimon.catalog.Catalog;
 import org.apache.paimon.catalog.CatalogContext;
 import org.apache.paimon.catalog.CatalogFactory;
 import org.apache.paimon.catalog.Identifier;
+import org.apache.paimon.crosspartition.GlobalIndexAssigner;
+import org.apache.paimon.crosspartition.IndexBootstrap;
 import org.apache.paimon.data.BinaryString;
 import org.apache.paimon.data.Decimal;
 import org.apache.paimon.data.GenericArray;
@@ -15,6 +17,9 @@ import org.apache.paimon.disk.IOManager;
 import org.apache.paimon.function.Function;
 import org.apache.paimon.function.FunctionChange;
 import org.apache.paimon.function.FunctionImpl;
+import org.apache.paimon.index.BucketAssigner;
+import org.apache.paimon.index.HashBucketAssigner;
+import org.apache.paimon.index.SimpleHashBucketAssigner;
 import org.apache.paimon.io.DataFileMeta;
 import org.apache.paimon.manifest.BucketEntry;
 import org.apache.paimon.manifest.ManifestCommittable;
@@ -42,6 +47,8 @@ import org.apache.paimon.table.sink.CommitMessageSerializer;
 import org.apache.paimon.append.AppendCompactCoordinator;
 import org.apache.paimon.append.AppendCompactTask;
 import org.apache.paimon.operation.BaseAppendFileStoreWrite;
+import org.apache.paimon.table.sink.RowPartitionKeyExtractor;
+import org.apache.paimon.table.sink.TableWriteImpl;
 import org.apache.paimon.table.source.DataSplit;
 import org.apache.paimon.table.source.EndOfScanException;
 import org.apache.paimon.table.source.ReadBuilder;
@@ -85,6 +92,8 @@ import java.util.Iterator;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
 
 /**
  * Paimon's own Java library over a file-system warehouse (WAREHOUSE [k=v]..., options of the catalog), told what to do line
@@ -396,7 +405,7 @@ public class TarnInterop {
         }
         try (BatchTableWrite w = wb.newWrite(); BatchTableCommit c = wb.newCommit()) {
             w.withIOManager(scratch());
-            fill(w, t, rows);
+            fill(w, t, rows, overwrite);
             c.commit(w.prepareCommit());
         }
         return latest(t);
@@ -405,7 +414,7 @@ public class TarnInterop {
     static long prepare(Table t, Path rows, Path out) throws Exception {
         try (BatchTableWrite w = t.newBatchWriteBuilder().newWrite()) {
             w.withIOManager(scratch());
-            fill(w, t, rows);
+            fill(w, t, rows, false);
             return serialize(w.prepareCommit(), out);
         }
     }
@@ -432,14 +441,55 @@ public class TarnInterop {
         return messages.size();
     }
 
-    static void fill(BatchTableWrite w, Table t, Path rows) throws Exception {
+    static void each(Table t, Path rows, Sink sink) throws Exception {
         for (String line : Files.readAllLines(rows)) {
             JsonNode n = JSON.readTree(line);
             GenericRow r = row(t.rowType(), n);
             if (n.hasNonNull("rowkind")) {
                 r.setRowKind(RowKind.fromShortString(n.get("rowkind").asText()));
             }
-            w.write(r);
+            sink.accept(r);
+        }
+    }
+
+    interface Sink {
+        void accept(InternalRow row) throws Exception;
+    }
+
+    /** Rows as its engines write them: buckets of keys by its own assigners, one at a time. */
+    static void fill(BatchTableWrite w, Table table, Path rows, boolean overwrite) throws Exception {
+        FileStoreTable t = (FileStoreTable) table;
+        TableWriteImpl<?> into = (TableWriteImpl<?>) w;
+        if (t.bucketMode() == BucketMode.HASH_DYNAMIC) {
+            RowPartitionKeyExtractor keys = new RowPartitionKeyExtractor(t.schema());
+            long most = t.coreOptions().dynamicBucketTargetRowNum();
+            int max = t.coreOptions().dynamicBucketMaxBuckets();
+            BucketAssigner assigner = overwrite ? new SimpleHashBucketAssigner(1, 0, most, max)
+                    : new HashBucketAssigner(t.snapshotManager(), "tarn-interop", t.store().newIndexFileHandler(), 1, 1, 0, most, max);
+            each(t, rows, r -> into.write(r, assigner.assign(keys.partition(r), keys.trimmedPrimaryKey(r).hashCode())));
+        } else if (t.bucketMode() == BucketMode.KEY_DYNAMIC) {
+            GlobalIndexAssigner assigner = new GlobalIndexAssigner(t);
+            ExecutorService threads = Executors.newSingleThreadExecutor();
+            assigner.open(0, threads, scratch(), 1, 0, (row, bucket) -> {
+                try {
+                    into.write(row, bucket);
+                } catch (Exception e) {
+                    throw new RuntimeException(e);
+                }
+            });
+            if (!overwrite) {
+                try (RecordReaderIterator<InternalRow> known = new RecordReaderIterator<>(new IndexBootstrap(t).bootstrap(1, 0))) {
+                    while (known.hasNext()) {
+                        assigner.bootstrapKey(known.next());
+                    }
+                }
+            }
+            assigner.endBoostrap(false);
+            each(t, rows, assigner::processInput);
+            assigner.close();
+            threads.shutdown();
+        } else {
+            each(t, rows, w::write);
         }
     }
 
@@ -449,8 +499,8 @@ public class TarnInterop {
                 BatchTableWrite wb = b.newWrite(); BatchTableCommit cb = b.newCommit()) {
             wa.withIOManager(scratch());
             wb.withIOManager(scratch());
-            fill(wa, t, first);
-            fill(wb, t, second);
+            fill(wa, t, first, false);
+            fill(wb, t, second, false);
             List<CommitMessage> ma = wa.prepareCommit(), mb = wb.prepareCommit();
             ca.commit(ma);
             cb.commit(mb);

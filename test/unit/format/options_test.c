@@ -132,7 +132,6 @@ TARN_TEST(options, what_is_not_implemented_is_refused)
         {"merge-engine", "of-the-future", true},
         {"changelog-producer", "of-the-future", false},
         {"changelog-file.format", "csv", true},
-        {"bucket", "-1", false},
         {"bucket", "-2", false},
         {"deletion-vectors.enabled", "true", false},
         {"deletion-vectors.later", "x", true},

@@ -61,6 +61,7 @@ static void check(struct tarn_test *t, size_t count, size_t distinct, bool order
     }
     struct tarn_merge_buffer_spec spec = {.layout = &layout,
                                           .chunks = chunks,
+                                          .chunk_count = chunk_count,
                                           .keys = keys,
                                           .rows = picks,
                                           .row_count = count,

@@ -17,6 +17,18 @@ static struct tarn_status *begin(struct fixture *f, const char *table, enum tarn
 
 #define BATCH TARN_SNAPSHOT_NONE
 
+static struct tarn_status *commit_files(struct tarn_op *op, struct tarn_service *service,
+                                        struct tarn_ingest *ingest, const struct tarn_slice *files,
+                                        size_t count, int64_t *snapshot, bool *repeated)
+{
+    struct tarn_written written = {.entries = files, .count = count};
+    bool again;
+    struct tarn_status *s = tarn_service_ingest_commit(op, service, ingest, &written, snapshot,
+                                                       repeated, &again, &(struct tarn_backlog){0});
+    expect_false(again);
+    return s;
+}
+
 static void setup(struct fixture *f, struct tarn_test *t)
 {
     fixture_init(f, t);
@@ -74,12 +86,10 @@ TARN_TEST(ingest, commits_once_under_one_identity)
     expect_ok(begin(&f, "k", TARN_LOAD_AUTO, "u", 1, &second)); /* while the first still runs */
     struct tarn_slice a = fixture_file(&f, "k", "data-a", 1, 3),
                       b = fixture_file(&f, "k", "data-b", 1, 3);
-    expect_ok(tarn_service_ingest_commit(t->op, &f.service, &first, &a, 1, &snapshot, &repeated,
-                                         &(struct tarn_backlog){0}));
+    expect_ok(commit_files(t->op, &f.service, &first, &a, 1, &snapshot, &repeated));
     expect_int(snapshot, 1);
     expect_false(repeated);
-    expect_ok(tarn_service_ingest_commit(t->op, &f.service, &second, &b, 1, &snapshot, &repeated,
-                                         &(struct tarn_backlog){0}));
+    expect_ok(commit_files(t->op, &f.service, &second, &b, 1, &snapshot, &repeated));
     expect_int(snapshot, 1);
     expect_true(repeated);
     tarn_service_ingest_end(&f.service, &first, false);
@@ -98,8 +108,7 @@ TARN_TEST(ingest, without_files_makes_no_snapshot)
     int64_t snapshot;
     bool repeated;
     expect_ok(begin(&f, "k", TARN_LOAD_AUTO, "u", 1, &ingest));
-    expect_ok(tarn_service_ingest_commit(t->op, &f.service, &ingest, NULL, 0, &snapshot, &repeated,
-                                         &(struct tarn_backlog){0}));
+    expect_ok(commit_files(t->op, &f.service, &ingest, NULL, 0, &snapshot, &repeated));
     expect_int(snapshot, 0);
     tarn_service_ingest_end(&f.service, &ingest, false);
 }
@@ -115,8 +124,7 @@ TARN_TEST(ingest, that_is_refused_leaves_no_file)
     struct tarn_slice files[] = {fixture_file(&f, "k", "data-a", 1, 3),
                                  fixture_file(&f, "k", "data-b", 1, 3)};
     expect_ok(tarn_store_remove(f.inner, t->op, "db.db/k/bucket-0/data-b"));
-    expect_status(tarn_service_ingest_commit(t->op, &f.service, &ingest, files, 2, &snapshot,
-                                             &repeated, &(struct tarn_backlog){0}),
+    expect_status(commit_files(t->op, &f.service, &ingest, files, 2, &snapshot, &repeated),
                   TARN_FILE_MISSING, "data-b");
     expect_false(fixture_has(&f, "db.db/k/bucket-0/data-a"));
     tarn_service_ingest_end(&f.service, &ingest, false);
@@ -128,14 +136,14 @@ TARN_TEST(ingest, commits_its_changelog_or_removes_it)
     setup(&f, t);
     struct tarn_ingest ingest;
     int64_t snapshot;
-    bool repeated;
+    bool repeated, again;
+    struct tarn_written written;
     expect_ok(begin(&f, "k", TARN_LOAD_AUTO, "", BATCH, &ingest));
     struct tarn_slice file = fixture_file(&f, "k", "data-a", 1, 3),
                       log = fixture_file(&f, "k", "changelog-a", 1, 4);
-    ingest.changelog = &log;
-    ingest.changelog_count = 1;
-    expect_ok(tarn_service_ingest_commit(t->op, &f.service, &ingest, &file, 1, &snapshot, &repeated,
-                                         &(struct tarn_backlog){0}));
+    written = (struct tarn_written){&file, 1, &log, 1, S("")};
+    expect_ok(tarn_service_ingest_commit(t->op, &f.service, &ingest, &written, &snapshot, &repeated,
+                                         &again, &(struct tarn_backlog){0}));
     tarn_service_ingest_end(&f.service, &ingest, false);
     TARN_OWN(tarn_table_drop_ref) struct tarn_table *table = NULL;
     TARN_OWN(tarn_table_view_drop) const struct tarn_table_view *view = NULL;
@@ -148,11 +156,10 @@ TARN_TEST(ingest, commits_its_changelog_or_removes_it)
     expect_ok(begin(&f, "k", TARN_LOAD_AUTO, "", BATCH, &ingest));
     file = fixture_file(&f, "k", "data-b", 1, 3);
     log = fixture_file(&f, "k", "changelog-b", 1, 4);
-    ingest.changelog = &log;
-    ingest.changelog_count = 1;
+    written = (struct tarn_written){&file, 1, &log, 1, S("")};
     expect_ok(tarn_store_remove(f.inner, t->op, "db.db/k/bucket-0/data-b"));
-    expect_status(tarn_service_ingest_commit(t->op, &f.service, &ingest, &file, 1, &snapshot,
-                                             &repeated, &(struct tarn_backlog){0}),
+    expect_status(tarn_service_ingest_commit(t->op, &f.service, &ingest, &written, &snapshot,
+                                             &repeated, &again, &(struct tarn_backlog){0}),
                   TARN_FILE_MISSING, "data-b");
     expect_false(fixture_has(&f, "db.db/k/bucket-0/changelog-b"));
     expect_true(fixture_has(&f, "db.db/k/bucket-0/changelog-a"));
@@ -169,8 +176,7 @@ TARN_TEST(ingest, into_a_table_that_was_dropped_leaves_no_file)
     expect_ok(begin(&f, "k", TARN_LOAD_AUTO, "", BATCH, &ingest));
     expect_ok(tarn_service_drop_table(t->op, &f.service, fixture_ref("k"), false));
     struct tarn_slice file = fixture_file(&f, "k", "data-a", 1, 3);
-    expect_status(tarn_service_ingest_commit(t->op, &f.service, &ingest, &file, 1, &snapshot,
-                                             &repeated, &(struct tarn_backlog){0}),
+    expect_status(commit_files(t->op, &f.service, &ingest, &file, 1, &snapshot, &repeated),
                   TARN_TABLE_NOT_FOUND, "");
     expect_false(fixture_has(&f, "db.db/k/bucket-0/data-a"));
     tarn_service_ingest_end(&f.service, &ingest, false);
@@ -188,8 +194,7 @@ TARN_TEST(ingest, into_a_table_that_was_renamed_says_so_and_leaves_no_file)
     expect_ok(
         tarn_service_rename_table(t->op, &f.service, fixture_ref("k"), S("db"), S("n"), &facts));
     struct tarn_slice file = fixture_file(&f, "k", "data-a", 1, 3);
-    expect_status(tarn_service_ingest_commit(t->op, &f.service, &ingest, &file, 1, &snapshot,
-                                             &repeated, &(struct tarn_backlog){0}),
+    expect_status(commit_files(t->op, &f.service, &ingest, &file, 1, &snapshot, &repeated),
                   TARN_TABLE_NOT_FOUND, "db.k was renamed to db.n");
     expect_false(fixture_has(&f, "db.db/k/bucket-0/data-a"));
     tarn_service_ingest_end(&f.service, &ingest, false);
@@ -206,8 +211,7 @@ TARN_TEST(ingest, into_a_folder_that_others_removed_makes_no_snapshot)
     expect_ok(tarn_store_remove(f.inner, t->op, "db.db/k/schema/schema-0"));
     expect_ok(tarn_store_remove(f.inner, t->op, "db.db/k/.tarn-table"));
     struct tarn_slice file = fixture_file(&f, "k", "data-a", 1, 3);
-    expect_status(tarn_service_ingest_commit(t->op, &f.service, &ingest, &file, 1, &snapshot,
-                                             &repeated, &(struct tarn_backlog){0}),
+    expect_status(commit_files(t->op, &f.service, &ingest, &file, 1, &snapshot, &repeated),
                   TARN_TABLE_NOT_FOUND, "db.k");
     expect_false(fixture_has(&f, "db.db/k/bucket-0/data-a"));
     expect_false(fixture_has(&f, "db.db/k/snapshot/snapshot-1"));
@@ -273,8 +277,8 @@ TARN_TEST(ingest, whose_outcome_is_unknown_keeps_its_files)
     atomic_bool stop = false;
     pthread_t clock;
     pthread_create(&clock, NULL, hurry, &stop);
-    struct tarn_status *s = tarn_service_ingest_commit(
-        t->op, &f.service, &ingest, &file, 1, &snapshot, &repeated, &(struct tarn_backlog){0});
+    struct tarn_status *s =
+        commit_files(t->op, &f.service, &ingest, &file, 1, &snapshot, &repeated);
     atomic_store(&stop, true);
     pthread_join(clock, NULL);
     tarn_clock_fake(-1);
@@ -282,8 +286,7 @@ TARN_TEST(ingest, whose_outcome_is_unknown_keeps_its_files)
     expect_true(fixture_has(&f, "db.db/k/bucket-0/data-a"));
     /* The store is well again: asked with the same identity, it is answered. */
     tarn_store_faulty_clear(f.store);
-    expect_ok(tarn_service_ingest_commit(t->op, &f.service, &ingest, &file, 1, &snapshot, &repeated,
-                                         &(struct tarn_backlog){0}));
+    expect_ok(commit_files(t->op, &f.service, &ingest, &file, 1, &snapshot, &repeated));
     expect_int(snapshot, 1);
     expect_true(fixture_has(&f, "db.db/k/bucket-0/data-a"));
     tarn_service_ingest_end(&f.service, &ingest, false);
@@ -298,8 +301,7 @@ TARN_TEST(ingest, of_an_unpackable_entry_is_refused)
     bool repeated;
     expect_ok(begin(&f, "k", TARN_LOAD_AUTO, "u", 1, &ingest));
     struct tarn_slice nonsense = S("nonsense");
-    expect_status(tarn_service_ingest_commit(t->op, &f.service, &ingest, &nonsense, 1, &snapshot,
-                                             &repeated, &(struct tarn_backlog){0}),
+    expect_status(commit_files(t->op, &f.service, &ingest, &nonsense, 1, &snapshot, &repeated),
                   TARN_MANIFEST_MALFORMED, "");
     tarn_service_ingest_end(&f.service, &ingest, false);
 }
@@ -320,8 +322,7 @@ TARN_TEST(scan, names_the_schemas_that_its_files_need)
     bool repeated;
     expect_ok(begin(&f, "k", TARN_LOAD_AUTO, "", BATCH, &ingest));
     struct tarn_slice file = fixture_file(&f, "k", "data-a", 1, 3);
-    expect_ok(tarn_service_ingest_commit(t->op, &f.service, &ingest, &file, 1, &snapshot, &repeated,
-                                         &(struct tarn_backlog){0}));
+    expect_ok(commit_files(t->op, &f.service, &ingest, &file, 1, &snapshot, &repeated));
     tarn_service_ingest_end(&f.service, &ingest, false);
     struct tarn_slice column = S("w");
     struct tarn_schema_change change = {

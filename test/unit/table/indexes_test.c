@@ -145,6 +145,35 @@ TARN_TEST(indexes, or_the_snapshot_that_they_were_made_from)
     expect_ok(check(&f, TARN_COMMIT_APPEND, &n1, 1, 2));
 }
 
+/* Rows that were given buckets by the hash indexes of snapshot `base`, in this partition. */
+static struct tarn_status *check_assigned(struct fixture *f, struct tarn_slice partition,
+                                          int64_t base)
+{
+    struct tarn_manifest_entry file =
+        shape_entry(f, TARN_ENTRY_ADD, "data-z", partition, 1, -1, 0, 1, 10);
+    struct tarn_candidate c = {.kind = TARN_COMMIT_APPEND,
+                               .user = tarn_slice_str("u"),
+                               .entries = &file,
+                               .count = 1,
+                               .base_snapshot_id = base,
+                               .assigned = true};
+    return tarn_table__check_conflicts(f->t->op, f->table, f->table->head, &c);
+}
+
+TARN_TEST(indexes, of_a_partition_say_where_all_its_keys_are)
+{
+    TARN_OWN(fixture_fini) struct fixture f;
+    two_buckets(&f, t);
+    expect_ok(check_assigned(&f, tarn_row_empty(), 3));
+    expect_ok(check_assigned(&f, tarn_row_empty(), 2));
+    expect_status(check_assigned(&f, tarn_row_empty(), 1),
+                  TARN_INDEX_STALE, /* though bucket 1's is the same */
+                  "no longer that of snapshot 1");
+    expect_status(check_assigned(&f, tarn_row_empty(), 0), TARN_INDEX_STALE, "");
+    expect_status(check_assigned(&f, tarn_row_empty(), 4), TARN_INDEX_STALE, "");
+    expect_ok(check_assigned(&f, tarn_slice_str("another partition"), 1));
+}
+
 /* A commit of ours: one data file and these changes, made from snapshot `base`. *proof: what tells its snapshot from others of that id. */
 static struct tarn_status *land(struct fixture *f, const char *file,
                                 const struct tarn_index_file *index, size_t count, int64_t base,
