@@ -111,8 +111,11 @@ TARN_TEST(supervisor, starts_again_what_ends)
 TARN_TEST(supervisor, kills_what_does_not_listen)
 {
     struct fixture f = {0};
-    start(t, &f, "trap '' TERM\nwhile :; do sleep 0.05; done", 1);
-    expect_true(comes_to(t, &f, 1));
+    start(t, &f,
+          "trap '' TERM\necho it does not listen now >> \"${0%/*}/started\"\n"
+          "while :; do sleep 0.05; done",
+          1);
+    expect_true(comes_to(t, &f, 2));
     int64_t begun = tarn_clock_mono_ms();
     end(&f, 200);
     int64_t took = tarn_clock_mono_ms() - begun;
