@@ -265,6 +265,8 @@ static struct tarn_status *parse_merging(const struct tarn_schema *schema, struc
         return invalid("sequence.field.sort-order", order, "ascending or descending");
     kind = tarn_schema_option(schema, "rowkind.field");
     o->rowkind_column = kind.data == NULL ? -1 : tarn_schema_find(schema, kind);
+    if (!tarn_schema_is_append(schema))
+        TARN_TRY(tarn_format__parse_engine(schema, arena, o));
     if (kind.data == NULL)
         return TARN_OK;
     enum tarn_type_id id =
@@ -464,6 +466,7 @@ static struct tarn_status *parse_compaction(const struct tarn_schema *schema,
     TARN_TRY(take_int(schema, "compaction.size-ratio", 0, INT32_MAX, 1, &o->size_ratio_percent));
     TARN_TRY(take_ratio(schema, "compaction.small-file-ratio", &o->small_file_ratio));
     TARN_TRY(take_bool(schema, "compaction.force-up-level-0", &o->force_up_level_0));
+    o->force_up_level_0 = o->force_up_level_0 || o->skip_level_0;
     TARN_TRY(
         take_duration(schema, "compaction.optimization-interval", &o->optimization_interval_ms));
     TARN_TRY(take_size(schema, "compaction.total-size-threshold", -1, &o->total_size_threshold));

@@ -33,6 +33,52 @@ enum tarn_group_commit {
 }; /* tarn.group-commit */
 enum tarn_stats_mode { TARN_STATS_NONE, TARN_STATS_COUNTS, TARN_STATS_TRUNCATE, TARN_STATS_FULL };
 
+enum tarn_aggregate { /* what the versions of one column become; format.md 8.5 */
+                      TARN_AGGREGATE_NONE, /* partial-update: the last value that is not null */
+                      TARN_AGGREGATE_KEY,  /* a primary key column: all versions have the same */
+                      TARN_AGGREGATE_LAST,
+                      TARN_AGGREGATE_LAST_NON_NULL,
+                      TARN_AGGREGATE_FIRST,
+                      TARN_AGGREGATE_FIRST_NON_NULL,
+                      TARN_AGGREGATE_SUM,
+                      TARN_AGGREGATE_PRODUCT,
+                      TARN_AGGREGATE_MIN,
+                      TARN_AGGREGATE_MAX,
+                      TARN_AGGREGATE_BOOL_AND,
+                      TARN_AGGREGATE_BOOL_OR,
+                      TARN_AGGREGATE_LISTAGG,
+                      TARN_AGGREGATE_COLLECT,
+                      TARN_AGGREGATE_MERGE_MAP,
+                      TARN_AGGREGATE_MERGE_MAP_BY_TIME,
+                      TARN_AGGREGATE_NESTED_UPDATE,
+                      TARN_AGGREGATE_NESTED_PARTIAL_UPDATE,
+                      TARN_AGGREGATE_BITMAP
+};
+enum tarn_nested_null { TARN_NESTED_NULL_MERGE, TARN_NESTED_NULL_IGNORE, TARN_NESTED_NULL_ERROR };
+
+/* How one column is merged by partial-update and aggregation: options fields.COLUMN.*. */
+struct tarn_column_rule {
+    enum tarn_aggregate aggregate;
+    int group;                   /* of the options' sequence groups; -1: none */
+    bool orders;                 /* one of the columns that order its group */
+    bool ignore_retract;         /* retracts leave the column as it is */
+    bool distinct;               /* listagg, collect */
+    struct tarn_slice delimiter; /* listagg */
+    const int *nested_keys; /* nested_*: subfields that make a row's key; none: rows are appended */
+    size_t nested_key_count;
+    const int
+        *nested_sequence; /* nested_update: a row is replaced by one that isn't below it in these */
+    size_t nested_sequence_count;
+    enum tarn_nested_null nested_null; /* rows with a null in their key */
+    int32_t count_limit;               /* nested_update: of rows that are kept */
+    int time_field;                    /* merge_map_with_keytime: of the values */
+};
+struct tarn_sequence_group {
+    const int *columns; /* that order it */
+    size_t column_count;
+    bool removes_record; /* a -D that is not below it removes the row */
+};
+
 struct tarn_refusal { /* one thing that isn't implemented, and what it stands in the way of */
     struct tarn_slice reason; /* "merge-engine = aggregation" */
     bool write, merge, commit;
@@ -50,6 +96,10 @@ struct tarn_options {
     bool bucket_append_ordered;  /* append tables: compact only neighbours, in order */
     enum tarn_merge_engine merge_engine;
     bool ignore_delete, ignore_update_before;
+    bool remove_on_delete;                /* partial-update, aggregation: -D removes the row */
+    const struct tarn_column_rule *rules; /* of each column; NULL for the other engines */
+    const struct tarn_sequence_group *groups;
+    size_t group_count;
     const int *sequence_columns; /* sequence.field */
     size_t sequence_column_count;
     bool sequence_descending;
@@ -107,6 +157,7 @@ struct tarn_options {
     bool vectors_wide;                /* new ones have the form of 64 bits */
     int64_t vectors_target_size;      /* of index files of tables without buckets */
     bool index_beside_data;           /* index files lie in the buckets' folders */
+    bool skip_level_0;                /* readers see what was compacted only: first-row */
     bool pk_clustering;               /* files of a level aren't apart by key */
     bool snapshot_ordering;           /* sequence numbers are the snapshot's id */
     bool sequence_init_from_snapshot; /* write.sequence-number-init-mode = snapshot */
@@ -115,6 +166,10 @@ struct tarn_options {
     struct tarn_refusal refusals[TARN_REFUSALS_MAX];             /* all of them */
     size_t refusal_count;
 };
+
+/* Can the function take a value back? */
+bool tarn_aggregate_retracts(enum tarn_aggregate aggregate);
+const char *tarn_aggregate_name(enum tarn_aggregate aggregate);
 
 /* Errors: SCHEMA_INVALID names the option, its value and what was expected. */
 TARN_MUST struct tarn_status *tarn_options_parse(const struct tarn_schema *schema,

@@ -30,8 +30,11 @@ bool tarn_format__is_column_stats(struct tarn_slice key)
 static const struct option *find_option(struct tarn_slice key)
 {
     static const struct option column_stats = {"fields.*.stats-mode", STATS, "", USED};
+    static const struct option column_rule = {"fields.*", TEXT, "", USED};
     if (tarn_format__is_column_stats(key))
         return &column_stats;
+    if (tarn_format__is_engine_option(key))
+        return &column_rule;
     for (size_t i = 0; i < TARN_COUNT_OF(table); i++) {
         size_t n = strlen(table[i].key);
         bool pattern = table[i].key[n - 1] == '*';
@@ -184,17 +187,16 @@ bool tarn_format__crosses_partitions(const struct tarn_schema *schema)
 /* Where a changelog of compactions isn't written here. */
 static void judge_changelog(struct tarn_options *o)
 {
+    /* Of several versions above level 0 only the lowest counts for lookup, which merges of these engines don't keep; what they tell of a full
+     * compaction isn't held against Paimon's yet. */
+    if (o->merge_engine != TARN_MERGE_DEDUPLICATE &&
+        o->changelog_producer == TARN_CHANGELOG_FULL_COMPACTION)
+        tarn_format__refuse(o, false,
+                            "changelog-producer = full-compaction with this merge-engine");
     if (o->changelog_producer != TARN_CHANGELOG_LOOKUP)
         return;
-    /* Of several versions above level 0 only the lowest counts: merges of these engines don't keep that. */
-    if (o->merge_engine == TARN_MERGE_PARTIAL_UPDATE)
-        tarn_format__refuse(o, false,
-                            "changelog-producer = lookup with merge-engine = partial-update");
-    if (o->merge_engine == TARN_MERGE_AGGREGATION)
-        tarn_format__refuse(o, false,
-                            "changelog-producer = lookup with merge-engine = aggregation");
-    if (o->merge_engine == TARN_MERGE_FIRST_ROW)
-        tarn_format__refuse(o, false, "changelog-producer = lookup with merge-engine = first-row");
+    if (o->merge_engine != TARN_MERGE_DEDUPLICATE)
+        tarn_format__refuse(o, false, "changelog-producer = lookup with this merge-engine");
     if (o->deletion_vectors)
         tarn_format__refuse(o, false, "changelog-producer = lookup with deletion-vectors.enabled");
 }

@@ -10,6 +10,12 @@
 /* The default of a key that options.def has; "" where there is none. */
 const char *tarn_format__option_default(const char *key);
 bool tarn_format__is_column_stats(struct tarn_slice key); /* fields.COLUMN.stats-mode */
+/* fields.COLUMN.aggregate-function and its like, fields.default-aggregate-function; options_engine.c */
+bool tarn_format__is_engine_option(struct tarn_slice key);
+/* Rules, groups and what deletes do, of a table whose merge engine is known. */
+TARN_MUST struct tarn_status *tarn_format__parse_engine(const struct tarn_schema *schema,
+                                                        struct tarn_arena *arena,
+                                                        struct tarn_options *o);
 /* Java takes words of an enum without case, and _ for -. */
 bool tarn_format__is_word(struct tarn_slice value, const char *word);
 struct tarn_slice tarn_format__trim(struct tarn_slice s); /* without blanks around */

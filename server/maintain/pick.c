@@ -268,11 +268,18 @@ static int for_changelog(const struct picker *p, int count, int64_t now_ms, cons
     return p->run_count;
 }
 
+/* first-row: readers merge nothing above level 0, and a compaction of the upper levels alone doesn't know what lies below: a key would be
+ * there twice. */
+static bool needs_all(const struct picker *p)
+{
+    return p->options->merge_engine == TARN_MERGE_FIRST_ROW && p->runs[0].level == 0;
+}
+
 static bool pick_sorted(struct picker *p, bool full, int64_t now_ms, struct tarn_pick *out)
 {
     if (p->run_count == 0)
         return false;
-    if (full)
+    if (full || needs_all(p))
         return pick_full(p, out);
     const char *why = "";
     int count = early_full(p, now_ms, &why);

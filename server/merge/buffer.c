@@ -1,5 +1,5 @@
 /*
- * buffer - rows of one bucket as they came, sorted by key, the last of each key kept (or all: for a changelog).
+ * buffer - rows of one bucket as they came, sorted by key, the last of each key kept; or all, for a changelog or an engine.
  *
  * Pairs of key prefix and arrival are sorted by radix, which is stable, digits that are the same in
  * all keys being skipped; where prefixes are equal and don't decide, those pairs by the next eight bytes, and so

@@ -294,15 +294,18 @@ static struct tarn_status *compact_keyed(struct compact *c, struct tarn_op *op)
     c->columns = tarn_arena_calloc(c->arena, (size_t)n, sizeof *c->columns);
     for (int i = 0; i < n; i++)
         c->columns[i] = i;
-    c->tree = (struct tarn_merge_tree_spec){.key = &c->key,
-                                            .order = &c->order,
-                                            .sequence_column = layout->column_count,
-                                            .kind_column = layout->column_count + 1,
-                                            .ignore_delete = layout->table->options->ignore_delete,
-                                            .drop_retract = c->spec->drop_delete,
-                                            .columns = c->columns,
-                                            .types = layout->types,
-                                            .column_count = n};
+    c->tree = (struct tarn_merge_tree_spec){
+        .key = &c->key,
+        .order = &c->order,
+        .sequence_column = layout->column_count,
+        .kind_column = layout->column_count + 1,
+        .ignore_delete = layout->table->options->ignore_delete,
+        .drop_retract = c->spec->drop_delete,
+        .keep_first = layout->table->options->merge_engine == TARN_MERGE_FIRST_ROW,
+        .engine = tarn_merge__engine_spec(layout, c->columns, layout->column_count, c->arena),
+        .columns = c->columns,
+        .types = layout->types,
+        .column_count = n};
     TARN_TRY(tarn_merge__sections(layout->key_types, layout->key_count, c->spec->files,
                                   c->spec->file_count, c->arena, &sections, &count));
     c->pending = tarn_arena_calloc(c->arena, c->spec->file_count, sizeof *c->pending);

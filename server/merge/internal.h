@@ -11,6 +11,7 @@
  * deletions deletion vectors: read, applied to batches.
  * run      the files of one sorted run, as batches.
  * tree     many sorted runs into one, one record a key.
+ * engine   what the versions of a key become, where they don't just follow each other (engine.h).
  * same     are two values equal?
  * changelog  what a compaction changes, told record by record.
  * roll     batches into data files of about the target size.
@@ -246,18 +247,42 @@ static inline void tarn_merge__input_drop(struct tarn_merge_input **input)
     *input = NULL;
 }
 
+/* --- engine.c: what versions of a key become, other than the last one; engine.h --- */
+struct tarn_merge_engine_spec { /* borrowed as long as the tree lives */
+    const struct tarn_merge_layout *layout;
+    const int
+        *columns; /* of the schema: those of the inputs' batches, before the two of the system */
+    int column_count;
+    const struct tarn_merge_key_spec
+        *groups; /* of the options' sequence groups, over these batches */
+};
+/* In the arena; NULL: the last version it is (deduplicate), or the first, for which there is a flag. `columns` has
+ * what tarn_merge__engine_columns asks for, and lives as long. */
+const struct tarn_merge_engine_spec *tarn_merge__engine_spec(const struct tarn_merge_layout *layout,
+                                                             const int *columns, int column_count,
+                                                             struct tarn_arena *arena);
+/* Columns of the schema that the engine looks at whatever is wanted, in the arena. */
+size_t tarn_merge__engine_columns(const struct tarn_merge_layout *layout, struct tarn_arena *arena,
+                                  const int **out);
+/* VALUE_INVALID where the engine can't take a row of that kind; says what to do. */
+TARN_MUST struct tarn_status *tarn_merge__check_kind(const struct tarn_merge_layout *layout,
+                                                     int8_t kind, int64_t row);
+struct tarn_merge_combiner;
+
 /* --- tree.c --- */
 struct tarn_merge_tree_spec { /* borrowed as long as the tree lives */
     const struct tarn_merge_key_spec *key;
-    const struct tarn_merge_key_spec *order; /* sequence fields; column_count 0: none */
-    int sequence_column, kind_column;        /* of the inputs' batches */
-    bool ignore_delete;                      /* retracts are skipped before merging */
-    bool drop_retract;                       /* results that are retracts are left out */
-    const int *columns;                      /* of the inputs' batches, in output order */
+    const struct tarn_merge_key_spec *order;     /* sequence fields; column_count 0: none */
+    int sequence_column, kind_column;            /* of the inputs' batches */
+    bool ignore_delete;                          /* retracts are skipped before merging */
+    bool drop_retract;                           /* results that are retracts are left out */
+    bool keep_first;                             /* first-row: the oldest version stays */
+    const struct tarn_merge_engine_spec *engine; /* NULL: one version stays as it is */
+    const int *columns;                          /* of the inputs' batches, in output order */
     const struct tarn_type *const *types;
     int column_count;
 };
-/* One record a key: the last by sequence fields, sequence number, retract before add, place. Consumes
+/* One record a key: the last (what the engine says of all of them, in this order) by sequence fields, sequence number, retract before add, place. Consumes
  * the inputs, also on failure. */
 TARN_MUST struct tarn_status *tarn_merge__tree_open(struct tarn_op *op,
                                                     const struct tarn_merge_tree_spec *spec,

@@ -238,6 +238,7 @@ static void plan_columns(struct scan *scan, const struct tarn_scan_spec *spec)
 {
     const struct tarn_options *options = scan->layout.table->options;
     size_t most = spec->column_count + (size_t)scan->layout.column_count + 1;
+    const int *looked_at;
     int *places =
         tarn_arena_calloc(scan->arena, (size_t)scan->layout.column_count + 1, sizeof *places);
 
@@ -260,6 +261,8 @@ static void plan_columns(struct scan *scan, const struct tarn_scan_spec *spec)
                     scan->layout.key_count);
         add_missing(scan->merge_columns, &scan->merge_count, options->sequence_columns,
                     options->sequence_column_count);
+        size_t looked_at_count = tarn_merge__engine_columns(&scan->layout, scan->arena, &looked_at);
+        add_missing(scan->merge_columns, &scan->merge_count, looked_at, looked_at_count);
     }
     for (int i = 0; i < scan->layout.column_count; i++)
         places[i] = place_in(scan->merge_columns, scan->merge_count, i);
@@ -272,15 +275,19 @@ static void plan_columns(struct scan *scan, const struct tarn_scan_spec *spec)
         tarn_arena_calloc(scan->arena, (size_t)scan->column_count + 1, sizeof *identity);
     for (int i = 0; i < scan->column_count; i++)
         identity[i] = i;
-    scan->tree = (struct tarn_merge_tree_spec){.key = &scan->key,
-                                               .order = &scan->order,
-                                               .sequence_column = scan->merge_count,
-                                               .kind_column = scan->merge_count + 1,
-                                               .ignore_delete = options->ignore_delete,
-                                               .drop_retract = true,
-                                               .columns = identity,
-                                               .types = scan->types,
-                                               .column_count = scan->column_count};
+    scan->tree = (struct tarn_merge_tree_spec){
+        .key = &scan->key,
+        .order = &scan->order,
+        .sequence_column = scan->merge_count,
+        .kind_column = scan->merge_count + 1,
+        .ignore_delete = options->ignore_delete,
+        .drop_retract = true,
+        .keep_first = options->merge_engine == TARN_MERGE_FIRST_ROW,
+        .engine = tarn_merge__engine_spec(&scan->layout, scan->merge_columns, scan->merge_count,
+                                          scan->arena),
+        .columns = identity,
+        .types = scan->types,
+        .column_count = scan->column_count};
 }
 
 static struct tarn_status *check_spec(const struct scan *scan, const struct tarn_scan_spec *spec)

@@ -1,5 +1,5 @@
 /*
- * tree - many sorted runs into one: a loser tree over keys, one record a key (deduplicate).
+ * tree - many sorted runs into one: a loser tree over keys, one record a key.
  *
  *   inputs -> load: batch and its keys -> tree of losers -> winner -> pending -> picks -> gather -> batch
  *
@@ -11,8 +11,11 @@
  * A run that stays below all others is followed without asking the tree, so that merging a big
  * run with a small one costs little more than reading it; picks of neighbours become ranges, and a batch that is
  * one range is passed on without a copy.
+ *
+ * Where an engine computes rows (partial-update, aggregation; engine.h) all versions of a key are collected first, put in order,
+ * and given to it.
  */
-#include "merge/internal.h"
+#include "merge/engine.h"
 
 struct chunk {
     int ref_count;
@@ -20,6 +23,8 @@ struct chunk {
     uint32_t place, row_count;
     struct tarn_batch *batch;
     struct tarn_merge_keys keys, order;
+    size_t group_count;
+    struct tarn_merge_keys *groups; /* of an engine's sequence groups; NULL: it has none */
     const int64_t *sequence;
     const int8_t *kind;
 };
@@ -28,6 +33,24 @@ struct cursor {
     struct tarn_merge_input *input; /* owned; NULL at the end */
     struct chunk *chunk;            /* a ref; NULL at the end */
     uint32_t row;
+};
+
+struct version {         /* of the key that is being collected */
+    struct chunk *chunk; /* a ref */
+    uint32_t row;
+    size_t arrival;
+};
+
+/* What is there only where an engine computes rows. */
+struct grouping {
+    struct tarn_merge_combiner *engine;
+    struct version *versions;
+    size_t count, capacity;
+    struct tarn_merge_version *sorted;
+    size_t sorted_capacity;
+    struct tarn_batch **batches;   /* of live chunks */
+    struct tarn_merge_keys **keys; /* of their sequence groups */
+    size_t source_capacity;
 };
 
 struct tree {
@@ -44,6 +67,7 @@ struct tree {
     struct chunk *pending; /* the last key's best record so far: among the live; NULL: none */
     uint32_t pending_row;
     int64_t batch_rows; /* of output; less where rows are wide */
+    struct grouping *grouping;
 };
 
 /* --- chunks --- */
@@ -54,6 +78,9 @@ static void chunk_unref(struct chunk *chunk)
         return;
     tarn_merge__keys_drop(&chunk->keys);
     tarn_merge__keys_drop(&chunk->order);
+    for (size_t i = 0; i < chunk->group_count; i++)
+        tarn_merge__keys_drop(&chunk->groups[i]);
+    free(chunk->groups);
     tarn_batch_unref(chunk->batch);
     free(chunk);
 }
@@ -81,6 +108,10 @@ static struct tarn_status *read_system_columns(const struct tarn_merge_tree_spec
         seen |= (uint8_t)chunk->kind[i];
     if (seen > 3)
         return tarn_status_new(TARN_DATA_FILE_MALFORMED, "a _VALUE_KIND that is not 0 to 3");
+    if ((seen & 1) != 0 && spec->keep_first && !spec->ignore_delete)
+        return tarn_status_new(TARN_VALUE_INVALID,
+                               "a delete among the rows of a table with merge-engine = first-row, "
+                               "which takes none; ignore-delete = true lets it ignore them");
     return TARN_OK;
 }
 
@@ -100,6 +131,18 @@ static struct tarn_status *check_order(const struct chunk *before, const struct 
                    : tarn_status_new(TARN_DATA_FILE_MALFORMED, "the rows are not in key order");
 }
 
+static struct tarn_status *build_groups(const struct tarn_merge_engine_spec *engine,
+                                        struct chunk *chunk)
+{
+    size_t count = engine->layout->table->options->group_count;
+
+    chunk->groups = tarn_calloc(count + 1, sizeof *chunk->groups);
+    for (; chunk->group_count < count; chunk->group_count++)
+        TARN_TRY(tarn_merge__keys_build(&engine->groups[chunk->group_count], chunk->batch,
+                                        &chunk->groups[chunk->group_count]));
+    return TARN_OK;
+}
+
 /* Makes a chunk of the batch, which it owns from here on. */
 static struct tarn_status *chunk_new(const struct tarn_merge_tree_spec *spec,
                                      struct tarn_batch *batch, uint32_t place,
@@ -116,6 +159,8 @@ static struct tarn_status *chunk_new(const struct tarn_merge_tree_spec *spec,
     TARN_TRY(tarn_merge__keys_build(spec->key, batch, &chunk->keys));
     if (spec->order->column_count > 0)
         TARN_TRY(tarn_merge__keys_build(spec->order, batch, &chunk->order));
+    if (spec->engine != NULL)
+        TARN_TRY(build_groups(spec->engine, chunk));
     TARN_TRY(check_order(before, chunk));
     *out = tarn_move(chunk);
     return TARN_OK;
@@ -271,7 +316,7 @@ static inline void take(struct tree *tree, struct chunk *chunk, uint32_t row)
         return;
     if (last != NULL && last->keys.prefix[tree->pending_row] == chunk->keys.prefix[row] &&
         tarn_merge__keys_compare_rest(&last->keys, tree->pending_row, &chunk->keys, row) == 0) {
-        if (!supersedes(tree->spec, last, tree->pending_row, chunk, row))
+        if (!supersedes(tree->spec, last, tree->pending_row, chunk, row) != tree->spec->keep_first)
             return;
     } else {
         emit_pending(tree);
@@ -391,9 +436,190 @@ static struct tarn_status *tree_next(struct tarn_source *self, struct tarn_op *o
     return gather_picks(tree, out);
 }
 
+/* --- an engine's rows: all versions of a key, then what they become --- */
+
+static int by_age(const void *a, const void *b, void *spec)
+{
+    const struct version *x = a, *y = b;
+    bool x_first = supersedes(spec, x->chunk, x->row, y->chunk, y->row);
+    bool y_first = supersedes(spec, y->chunk, y->row, x->chunk, x->row);
+
+    if (x_first != y_first)
+        return x_first ? -1 : 1;
+    return (x->arrival > y->arrival) - (x->arrival < y->arrival);
+}
+
+static void sort_versions(const struct tarn_merge_tree_spec *spec, struct grouping *g)
+{
+    for (size_t i = 1; i < g->count; i++) {
+        if (by_age(&g->versions[i - 1], &g->versions[i], (void *)(uintptr_t)spec) > 0) {
+            qsort_r(g->versions, g->count, sizeof *g->versions, by_age, (void *)(uintptr_t)spec);
+            return;
+        }
+    }
+}
+
+static uint32_t make_source(struct tree *tree, struct chunk *chunk)
+{
+    struct grouping *g = tree->grouping;
+    uint32_t live = make_live(tree, chunk);
+
+    if (live >= g->source_capacity) {
+        g->source_capacity = TARN_MAX((size_t)16, 2 * (size_t)live);
+        g->batches = tarn_realloc(g->batches, g->source_capacity * sizeof *g->batches);
+        g->keys = tarn_realloc(g->keys, g->source_capacity * sizeof *g->keys);
+        g->engine->batches = g->batches;
+        g->engine->keys = g->keys;
+    }
+    g->batches[live] = chunk->batch;
+    g->keys[live] = chunk->groups;
+    return live + 1;
+}
+
+/* A lone version is its own result. */
+static void pass_version(struct tree *tree, const struct version *version)
+{
+    struct grouping *g = tree->grouping;
+
+    if (tree->spec->drop_retract && tarn_merge__is_retract(version->chunk->kind[version->row]))
+        return;
+    uint32_t source = make_source(tree, version->chunk);
+    if (g->engine->composing) {
+        tarn_merge__engine_pass(g->engine, source, version->row);
+        tree->picks.row_count++;
+    } else {
+        tarn_merge__picks_add(&tree->picks, source - 1, version->row, 1);
+    }
+}
+
+static struct tarn_status *merge_versions(struct tree *tree)
+{
+    struct grouping *g = tree->grouping;
+    bool put;
+
+    sort_versions(tree->spec, g);
+    if (g->count > g->sorted_capacity) {
+        g->sorted_capacity = g->capacity;
+        g->sorted = tarn_realloc(g->sorted, g->sorted_capacity * sizeof *g->sorted);
+    }
+    for (size_t i = 0; i < g->count; i++) {
+        struct chunk *chunk = g->versions[i].chunk;
+        g->sorted[i] = (struct tarn_merge_version){make_source(tree, chunk), g->versions[i].row,
+                                                   chunk->kind[g->versions[i].row]};
+    }
+    TARN_TRY(tarn_merge__engine_merge(g->engine, g->sorted, g->count, tree->spec->drop_retract,
+                                      &tree->picks, &put));
+    tree->picks.row_count += put;
+    return TARN_OK;
+}
+
+static void forget_versions(struct grouping *g)
+{
+    for (size_t i = 0; i < g->count; i++)
+        chunk_unref(g->versions[i].chunk);
+    g->count = 0;
+}
+
+static struct tarn_status *finish_key(struct tree *tree)
+{
+    struct grouping *g = tree->grouping;
+    struct tarn_status *s = TARN_OK;
+
+    if (g->count == 1)
+        pass_version(tree, &g->versions[0]);
+    else if (g->count > 1)
+        s = merge_versions(tree);
+    forget_versions(g);
+    return s;
+}
+
+static bool continues_key(const struct grouping *g, const struct chunk *chunk, uint32_t row)
+{
+    const struct version *last = &g->versions[g->count - 1];
+
+    return last->chunk->keys.prefix[last->row] == chunk->keys.prefix[row] &&
+           tarn_merge__keys_compare_rest(&last->chunk->keys, last->row, &chunk->keys, row) == 0;
+}
+
+/* The winner's row. */
+static struct tarn_status *step_grouped(struct tree *tree, struct tarn_op *op)
+{
+    struct grouping *g = tree->grouping;
+    uint32_t winner = tree->nodes[0];
+    struct cursor *cursor = &tree->cursors[winner];
+    struct chunk *chunk = cursor->chunk;
+
+    if (g->count > 0 && !continues_key(g, chunk, cursor->row))
+        TARN_TRY(finish_key(tree));
+    TARN_GROW(g->versions, g->count, g->capacity);
+    g->versions[g->count] = (struct version){chunk, cursor->row, g->count};
+    g->count++;
+    chunk->ref_count++;
+    if (++cursor->row < chunk->row_count)
+        tree->heads[winner] = chunk->keys.prefix[cursor->row];
+    else
+        TARN_TRY(load(tree, op, winner));
+    replay(tree, winner);
+    return TARN_OK;
+}
+
+static struct tarn_status *gather_grouped(struct tree *tree, struct tarn_batch **out)
+{
+    struct tarn_merge_combiner *engine = tree->grouping->engine;
+
+    if (!engine->composing)
+        return gather_picks(tree, out);
+    struct tarn_status *s =
+        tarn_merge__engine_gather(engine, tree->spec, tree->live_count, tree->picks.row_count, out);
+    tarn_merge__engine_clear(engine);
+    clear_picks(tree);
+    return s;
+}
+
+static bool is_full(const struct tree *tree)
+{
+    return tree->picks.row_count >= tree->batch_rows ||
+           (tree->picks.row_count > 0 &&
+            (tree->grouping->engine->made_bytes > TARN_MERGE_BATCH_BYTES ||
+             tree->live_count > LIVE_CHUNKS_MAX + 2 * (size_t)tree->input_count));
+}
+
+static struct tarn_status *grouped_next(struct tarn_source *self, struct tarn_op *op,
+                                        struct tarn_batch **out)
+{
+    struct tree *tree = (struct tree *)self;
+
+    *out = NULL;
+    if (!tree->started)
+        TARN_TRY(start(tree, op));
+    while (!is_full(tree) && !at_end(tree)) {
+        TARN_TRY(step_grouped(tree, op));
+        if (tree->picks.row_count == 0 && tree->live_count > LIVE_CHUNKS_MAX)
+            clear_picks(tree); /* of results that are left out */
+    }
+    if (at_end(tree))
+        TARN_TRY(finish_key(tree));
+    return tree->picks.row_count == 0 ? TARN_OK : gather_grouped(tree, out);
+}
+
+static void grouping_free(struct grouping *g)
+{
+    if (g == NULL)
+        return;
+    forget_versions(g);
+    tarn_merge__engine_free(g->engine);
+    free(g->versions);
+    free(g->sorted);
+    free(g->batches);
+    free(g->keys);
+    free(g);
+}
+
 static void tree_close(struct tarn_source *self)
 {
     struct tree *tree = (struct tree *)self;
+
+    grouping_free(tree->grouping);
 
     tree->pending = NULL;
     clear_picks(tree);
@@ -417,8 +643,13 @@ struct tarn_status *tarn_merge__tree_open(struct tarn_op *op,
     struct tree *tree = tarn_calloc(1, sizeof *tree);
 
     tarn_assert(input_count < UINT32_MAX / 2);
-    tree->source = (struct tarn_source){tree_next, tree_close};
+    tree->source =
+        (struct tarn_source){spec->engine != NULL ? grouped_next : tree_next, tree_close};
     tree->spec = spec;
+    if (spec->engine != NULL) {
+        tree->grouping = tarn_calloc(1, sizeof *tree->grouping);
+        tree->grouping->engine = tarn_merge__engine_new(spec);
+    }
     tree->input_count = (uint32_t)input_count;
     tree->cursors = tarn_calloc(input_count + 1, sizeof *tree->cursors);
     tree->heads = tarn_calloc(input_count + 2, sizeof *tree->heads);

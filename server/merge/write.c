@@ -39,6 +39,9 @@ struct tarn_table_writer {
     struct tarn_write_spec spec;
     struct tarn_arena *arena;
     struct tarn_merge_key_spec key, order;
+    bool merges;  /* rows of a key become one otherwise than by the last of them */
+    int *columns; /* all, and the two of the system */
+    const struct tarn_merge_engine_spec *engine;
     struct tarn_merge_assign *assign;
     struct bucket *buckets; /* by target */
     size_t bucket_count, bucket_capacity;
@@ -69,11 +72,22 @@ static struct tarn_status *check_table(const struct tarn_merge_layout *layout,
         return tarn_status_new(TARN_UNSUPPORTED_FEATURE,
                                "bucket = %" PRId32 ": such buckets aren't written here",
                                options->bucket);
-    if (layout->keyed && options->merge_engine != TARN_MERGE_DEDUPLICATE)
-        return tarn_status_new(TARN_UNSUPPORTED_FEATURE,
-                               "merge-engine: only deduplicate is written here");
     tarn_assert(spec->sequence != NULL || (options->bucket == -1 && !layout->keyed));
     return TARN_OK;
+}
+
+static void prepare_merge(struct tarn_table_writer *writer)
+{
+    const struct tarn_merge_layout *layout = &writer->layout;
+    int n = layout->column_count + 2;
+
+    tarn_merge__layout_keys(layout, NULL, writer->arena, &writer->key, &writer->order);
+    writer->columns = tarn_arena_calloc(writer->arena, (size_t)n, sizeof *writer->columns);
+    for (int i = 0; i < n; i++)
+        writer->columns[i] = i;
+    writer->merges = layout->table->options->merge_engine != TARN_MERGE_DEDUPLICATE;
+    writer->engine =
+        tarn_merge__engine_spec(layout, writer->columns, layout->column_count, writer->arena);
 }
 
 struct tarn_status *tarn_table_writer_open(struct tarn_op *op, const struct tarn_merge_table *table,
@@ -93,7 +107,7 @@ struct tarn_status *tarn_table_writer_open(struct tarn_op *op, const struct tarn
         return s;
     }
     if (writer->layout.keyed)
-        tarn_merge__layout_keys(&writer->layout, NULL, writer->arena, &writer->key, &writer->order);
+        prepare_merge(writer);
     writer->logs = writer->layout.keyed && !spec->no_changelog &&
                    table->options->changelog_producer == TARN_CHANGELOG_INPUT;
     writer->assign = tarn_merge__assign_new(&writer->layout, &writer->spec);
@@ -146,6 +160,8 @@ static struct tarn_status *read_kinds(const struct tarn_table_writer *writer,
         if (kinds[i] < 0 || kinds[i] > 3 || tarn_column_is_null(a, i))
             return tarn_status_new(TARN_VALUE_INVALID, "row %" PRId64 ": row kind %d", i + 1,
                                    kinds[i]);
+        if (writer->merges)
+            TARN_TRY(tarn_merge__check_kind(&writer->layout, kinds[i], i));
     }
     const struct tarn_options *options = writer->layout.table->options;
     for (int64_t i = 0; i < batch->row_count && append; i++) {
@@ -415,6 +431,7 @@ static struct tarn_status *sort_bucket(struct tarn_table_writer *writer, struct 
         .first_sequence = first,
         .batch_rows = batch_rows(writer),
         .place = SPILL_RUNS_MAX + 1,
+        .keep_all = writer->merges,
     };
     TARN_TRY(log_bucket(writer, op, spec, target));
     *out = tarn_merge__buffer_sort(spec);
@@ -455,21 +472,18 @@ static struct tarn_status *merge_spills(struct tarn_table_writer *writer, struct
 {
     const struct tarn_merge_layout *layout = &writer->layout;
     struct tarn_merge_input *inputs[SPILL_RUNS_MAX + 2];
-    int n = layout->column_count + 2;
     size_t count = 0;
     TARN_OWN(tarn_source_drop) struct tarn_source *merged = NULL;
-    TARN_OWN(tarn_free_drop) int *columns = tarn_alloc((size_t)n * sizeof *columns);
-
-    for (int i = 0; i < n; i++)
-        columns[i] = i;
     struct tarn_merge_tree_spec spec = {
         .key = &writer->key,
         .order = &writer->order,
         .sequence_column = layout->column_count,
         .kind_column = layout->column_count + 1,
-        .columns = columns,
+        .keep_first = layout->table->options->merge_engine == TARN_MERGE_FIRST_ROW,
+        .engine = writer->engine,
+        .columns = writer->columns,
         .types = layout->types,
-        .column_count = n,
+        .column_count = layout->column_count + 2,
     };
     for (size_t i = 0; i < bucket->spill_count; i++)
         inputs[count++] = tarn_merge__spill_read(writer->spill, bucket->spills[i], (uint32_t)i);
@@ -492,7 +506,7 @@ static struct tarn_status *finish_bucket(struct tarn_table_writer *writer, struc
         return TARN_OK;
 
     struct tarn_merge_roll *roll = new_roll(writer, target, false);
-    struct tarn_status *s = bucket->spill_count == 0
+    struct tarn_status *s = bucket->spill_count == 0 && !writer->merges
                                 ? drain_input(memory, op, roll)
                                 : merge_spills(writer, op, bucket, tarn_move(memory), roll);
     if (s == TARN_OK)

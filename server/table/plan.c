@@ -72,13 +72,13 @@ static struct tarn_status *is_indexed(struct tarn_planner *p, const struct tarn_
 }
 
 /* Readers of a state of a table with deletion vectors see nothing before it was compacted: versions of a row that a file of level 0
- * takes the place of are marked by then, so that nothing is merged (docs/format.md, "Deletion vectors"). */
+ * takes the place of are marked by then, so that nothing is merged (docs/format.md, "Deletion vectors"). So it is with merge-engine = first-row. */
 static bool skips_level_0(const struct tarn_planner *p)
 {
     const struct tarn_options *o = p->plan.options;
-    return !p->is_append && o->deletion_vectors && !o->vectors_merge_on_read &&
-           p->request.changes == TARN_CHANGES_NONE && !p->request.no_splits &&
-           !p->request.with_level_0;
+    bool hidden = (o->deletion_vectors && !o->vectors_merge_on_read) || o->skip_level_0;
+    return !p->is_append && hidden && p->request.changes == TARN_CHANGES_NONE &&
+           !p->request.no_splits && !p->request.with_level_0;
 }
 
 static struct tarn_status *prepare(struct tarn_plan_cursor *c)

@@ -110,7 +110,7 @@ def build():
     old.ask("expire", "old.pk", 3)
     make(old, "old.plain", 2, write_only="true")
     make(old, "old.dv", 3, **{"deletion-vectors.enabled": "true"})
-    make(old, "old.agg", 2, merge_engine="aggregation")
+    make(old, "old.agg", 2, write_only="true", **{"sequence.snapshot-ordering": "true"})
     make(old, "old.orc", 1, **{"file.format": "orc"})
     make(old, "old.empty")
     python = Python(lab, before)
@@ -172,7 +172,7 @@ def whole():
           {"tags": 3, "branches": 1, "consumers": 1, "schemas": 3, "damages": 0, "limits": 0, "compaction": "writers"}, "pk")
     check(pk["earliest_snapshot"] == 4 and pk["snapshots"] == pk["latest_snapshot"] - 3 and pk["files_looked"] > 0, f"pk: {pk}")
     equal(told(looked["orc"], "limit"), [], "orc")
-    for table, why in (("agg", "merge-engine = aggregation"),):
+    for table, why in (("agg", "sequence.snapshot-ordering = true"),):
         check(any(why in what for _, what in told(looked[table], "limit")), f"{table}: {looked[table]['findings']}")
     equal([n for n, r in looked.items() if r["damages"]], [], "whole")
     taken = adopt("old")
@@ -197,8 +197,8 @@ def read():
     equal(scan("old.pk$branch_b1"), dump(java, "old.pk$branch_b1"), "the branch")
     equal([r["w"] for r in tarn.lines("scan", "old.pk$branch_b1", "--where", "id = 50")], [7], "its column")
     equal([(c["id"], c["next_snapshot"]) for c in tarn.lines("consumer", "list", "old.pk")], [("reader", 4)], "consumers")
-    check("rows" in adopt("old.agg", "--check")["agg"]["findings"][0]["what"], "what an aggregation table can't")
-    check("aggregation" in tarn.tarn("scan", "old.agg", ok=False).error, "and it is refused so")
+    check("rows" in adopt("old.agg", "--check")["agg"]["findings"][0]["what"], "what such a table can't")
+    check("snapshot-ordering" in tarn.tarn("scan", "old.agg", ok=False).error, "and it is refused so")
     unchanged(theirs(picture(lab.path("wh"))), theirs(now), "their files")
 
 

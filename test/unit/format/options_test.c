@@ -126,9 +126,6 @@ TARN_TEST(options, what_is_not_implemented_is_refused)
         const char *key, *value;
         bool merge;
     } refused[] = {
-        {"merge-engine", "aggregation", true},
-        {"merge-engine", "partial-update", true},
-        {"merge-engine", "first-row", true},
         {"merge-engine", "of-the-future", true},
         {"changelog-producer", "of-the-future", false},
         {"changelog-file.format", "csv", true},
@@ -150,14 +147,13 @@ TARN_TEST(options, what_is_not_implemented_is_refused)
         {"file.format.per.level", "avro", true},
         {"pk-btree.index.columns", "v", false},
         {"fields.v.map.storage-layout", "x", true},
-        {"fields.v.aggregate-function", "sum", true},
-        {"fields.default-aggregate-function", "sum", true},
         {"primary-key.nullable", "true", true},
         {"data-file.external-paths.strategy", "round-robin", false},
         {"write.sequence-number-init-mode", "snapshot", false},
         {"scan.fallback-branch", "b", true},
         {"blob-field", "v", true},
-        {"aggregation.remove-record-on-delete", "true", true},
+        {"aggregation.later", "true", true},
+        {"partial-update.later", "true", true},
     };
     for (size_t i = 0; i < TARN_COUNT_OF(refused); i++) {
         struct tarn_options o = with(t, refused[i].key, refused[i].value);
@@ -219,7 +215,7 @@ TARN_TEST(options, columns_that_a_format_does_not_hold)
 TARN_TEST(options, all_that_is_refused_is_told)
 {
     struct tarn_pair pairs[TARN_REFUSALS_MAX + 4] = {
-        {tarn_slice_str("merge-engine"), tarn_slice_str("aggregation")},
+        {tarn_slice_str("record-level.expire-time"), tarn_slice_str("1 d")},
         {tarn_slice_str("chain-table.enabled"), tarn_slice_str("true")},
         {tarn_slice_str("file.format"), tarn_slice_str("json")}};
     struct tarn_schema schema = table(t, COLUMNS, "", NULL, NULL);
@@ -268,6 +264,12 @@ TARN_TEST(options, what_changes_no_row_is_not_refused)
         {"owner", "me"},
         {"sink.parallelism", "4"},
         {"merge-engine", "DEDUPLICATE"},
+        {"merge-engine", "first-row"},
+        {"merge-engine", "partial_update"},
+        {"merge-engine", "aggregation"},
+        {"fields.v.aggregate-function", "sum"}, /* deduplicate doesn't ask */
+        {"fields.default-aggregate-function", "sum"},
+        {"aggregation.remove-record-on-delete", "true"},
         {"changelog-producer", "none"},
         {"changelog-producer", "INPUT"},
         {"changelog-file.format", "orc"},
@@ -305,11 +307,135 @@ TARN_TEST(options, what_changes_no_row_is_not_refused)
     }
 }
 
-TARN_TEST(options, the_engine_names_are_parsed_though_refused)
+/* --- merge engines --- */
+
+#define ENGINE_COLUMNS                                                                             \
+    "k INT NOT NULL, n INT, s STRING, v VARCHAR(9), g INT, h INT, b BOOLEAN, l ARRAY<INT>, "       \
+    "r ARRAY<ROW<x INT, y STRING>>, m MAP<STRING, ROW<x INT, t STRING>>, y BYTES"
+
+/* The options of a table of those columns with key k: "key=value;key=value". */
+static struct tarn_status *parse_engine(struct tarn_test *t, const char *text,
+                                        struct tarn_options *out)
 {
-    struct tarn_options o = with(t, "merge-engine", "partial-update");
-    expect_int(o.merge_engine, TARN_MERGE_PARTIAL_UPDATE);
-    expect_slice(o.refuse_write, "merge-engine = partial-update");
+    struct tarn_pair *pairs = tarn_arena_calloc(t->arena, 16, sizeof *pairs);
+    struct tarn_schema *schema = tarn_arena_calloc(t->arena, 1, sizeof *schema);
+    char *at = (char *)(uintptr_t)tarn_arena_str(t->arena, tarn_slice_str(text)), *option;
+
+    *schema = table(t, ENGINE_COLUMNS, "k", NULL, NULL);
+    pairs[schema->option_count++] =
+        (struct tarn_pair){tarn_slice_str("bucket"), tarn_slice_str("1")};
+    while ((option = strsep(&at, ";")) != NULL) {
+        char *value = strchr(option, '=');
+        *value++ = 0;
+        pairs[schema->option_count++] =
+            (struct tarn_pair){tarn_slice_str(option), tarn_slice_str(value)};
+    }
+    schema->options = pairs;
+    return tarn_options_parse(schema, t->arena, out);
+}
+
+TARN_TEST(options, rules_of_an_aggregation)
+{
+    struct tarn_options o;
+    expect_ok(
+        parse_engine(t,
+                     "merge-engine=aggregation;sequence.field=g;fields.n.aggregate-function=sum;"
+                     "fields.s.aggregate-function=listagg;fields.s.list-agg-delimiter=+;"
+                     "fields.r.aggregate-function=nested_update;fields.r.nested-key= x ;"
+                     "fields.r.nested-sequence-field=y;fields.r.count-limit=7;"
+                     "fields.l.aggregate-function=collect;fields.l.distinct=true",
+                     &o));
+    static const enum tarn_aggregate want[] = {
+        TARN_AGGREGATE_KEY,           TARN_AGGREGATE_SUM,           TARN_AGGREGATE_LISTAGG,
+        TARN_AGGREGATE_LAST_NON_NULL, TARN_AGGREGATE_LAST,          TARN_AGGREGATE_LAST_NON_NULL,
+        TARN_AGGREGATE_LAST_NON_NULL, TARN_AGGREGATE_COLLECT,       TARN_AGGREGATE_NESTED_UPDATE,
+        TARN_AGGREGATE_LAST_NON_NULL, TARN_AGGREGATE_LAST_NON_NULL,
+    };
+    for (size_t i = 0; i < TARN_COUNT_OF(want); i++)
+        expect_int(o.rules[i].aggregate, want[i]);
+    expect_slice(o.rules[2].delimiter, "+");
+    expect_true(o.rules[7].distinct);
+    expect_int(o.rules[8].nested_key_count, 1);
+    expect_int(o.rules[8].nested_keys[0], 0);
+    expect_int(o.rules[8].nested_sequence[0], 1);
+    expect_int(o.rules[8].count_limit, 7);
+    expect_ok(tarn_options_check_write(&o));
+}
+
+TARN_TEST(options, groups_of_a_partial_update)
+{
+    struct tarn_options o;
+    expect_ok(parse_engine(t,
+                           "merge-engine=partial-update;fields.g.sequence-group=n,s;"
+                           "fields.n.aggregate-function=sum;fields.h,v.sequence-group=b;"
+                           "partial-update.remove-record-on-sequence-group=v",
+                           &o));
+    expect_int(o.group_count, 2);
+    expect_int(o.groups[0].column_count, 1);
+    expect_int(o.groups[1].column_count, 2);
+    expect_true(!o.groups[0].removes_record && o.groups[1].removes_record);
+    expect_int(o.rules[1].group, 0);
+    expect_int(o.rules[1].aggregate, TARN_AGGREGATE_SUM);
+    expect_int(o.rules[2].aggregate, TARN_AGGREGATE_NONE);
+    expect_true(o.rules[4].orders && o.rules[4].group == 0);
+    expect_int(o.rules[6].group, 1);
+    expect_int(o.rules[7].group, -1);
+    expect_ok(parse_engine(t, "merge-engine=first-row;ignore-delete=true", &o));
+    expect_true(o.skip_level_0 && o.force_up_level_0 && o.rules == NULL);
+}
+
+TARN_TEST(options, what_an_engine_can_not_do_is_said)
+{
+    static const char *const wrong[][2] = {
+        {"merge-engine=aggregation;fields.s.aggregate-function=sum", "numeric"},
+        {"merge-engine=aggregation;fields.n.aggregate-function=summ", "a function of Paimon"},
+        {"merge-engine=aggregation;fields.n.aggregate-function=bool_or", "BOOLEAN"},
+        {"merge-engine=aggregation;fields.v.aggregate-function=listagg", "STRING"},
+        {"merge-engine=aggregation;fields.l.aggregate-function=max", "compared"},
+        {"merge-engine=aggregation;fields.l.aggregate-function=merge_map", "MAP"},
+        {"merge-engine=aggregation;fields.l.aggregate-function=nested_update", "ARRAY<ROW>"},
+        {"merge-engine=aggregation;fields.r.aggregate-function=nested_update;fields.r.nested-key=z",
+         "fields of the column's rows"},
+        {"merge-engine=aggregation;fields.r.aggregate-function=nested_update;"
+         "fields.r.nested-sequence-field=x",
+         "nested-key"},
+        {"merge-engine=aggregation;fields.r.aggregate-function=nested_partial_update",
+         "fields.r.nested-key"},
+        {"merge-engine=aggregation;fields.m.aggregate-function=merge_map_with_keytime;"
+         "fields.m.ts-field=x",
+         "STRING"},
+        {"merge-engine=aggregation;fields.n.aggregate-function=max;fields.n.ignore-retract=true;"
+         "aggregation.remove-record-on-delete=true",
+         "ignore-retract"},
+        {"merge-engine=aggregation;fields.n.ignore-retract=maybe", "true or false"},
+        {"merge-engine=partial-update;fields.n.aggregate-function=sum", "sequence group"},
+        {"merge-engine=partial-update;fields.g.sequence-group=nobody", "no column"},
+        {"merge-engine=partial-update;fields.g.sequence-group=k", "primary key"},
+        {"merge-engine=partial-update;fields.l.sequence-group=n", "compared"},
+        {"merge-engine=partial-update;fields.g.sequence-group=n;fields.h.sequence-group=n",
+         "in a group already"},
+        {"merge-engine=partial-update;partial-update.remove-record-on-sequence-group=g",
+         "orders no sequence group"},
+        {"merge-engine=partial-update;ignore-delete=true;"
+         "partial-update.remove-record-on-delete=true",
+         "ignore-delete"},
+        {"merge-engine=partial-update;fields.g.sequence-group=n;"
+         "partial-update.remove-record-on-delete=true",
+         "sequence groups"},
+    };
+    struct tarn_options o;
+    for (size_t i = 0; i < TARN_COUNT_OF(wrong); i++)
+        expect_status(parse_engine(t, wrong[i][0], &o), TARN_SCHEMA_INVALID, wrong[i][1]);
+    static const char *const lacking[] = {"rbm64", "hll_sketch", "theta_sketch"};
+    for (size_t i = 0; i < TARN_COUNT_OF(lacking); i++) {
+        expect_ok(parse_engine(t,
+                               tarn_arena_printf(t->arena,
+                                                 "merge-engine=aggregation;"
+                                                 "fields.y.aggregate-function=%s",
+                                                 lacking[i]),
+                               &o));
+        expect_status(tarn_options_check_merge(&o), TARN_UNSUPPORTED_FEATURE, lacking[i]);
+    }
 }
 
 TARN_TEST(options, statistics_by_column)

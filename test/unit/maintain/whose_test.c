@@ -48,10 +48,10 @@ TARN_TEST(whose, is_said_by_the_options)
         {{"partition.expiration-time", "1 d"}, "partitions", true, false},
         {{"consumer.expiration-time", "1 d"}, "consumers", true, false},
         {{"changelog.time-retained", "1 d"}, "changelogs", true, false},
-        {{"merge-engine", "aggregation"}, "isn't compacted", false, false},
+        {{"record-level.expire-time", "1 d"}, "isn't compacted", false, false},
         {{"write-only", "true"}, NULL, false, true},
         {{"write-only", "true", "partition.expiration-time", "1 d"}, "partitions", false, true},
-        {{"write-only", "true", "merge-engine", "aggregation"}, "isn't compacted", false, true},
+        {{"write-only", "true", "record-level.expire-time", "1 d"}, "isn't compacted", false, true},
         {{"write-only", "false"}, NULL, true, false},
     };
     for (size_t i = 0; i < TARN_COUNT_OF(rules); i++)

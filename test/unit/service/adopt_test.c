@@ -74,7 +74,7 @@ static void build(struct fixture *f, struct tarn_test *t)
 {
     fixture_init(f, t);
     put_schema(f, "old.db/a", "");
-    put_schema(f, "old.db/agg", ",\"merge-engine\":\"aggregation\"");
+    put_schema(f, "old.db/agg", ",\"record-level.expire-time\":\"1 d\"");
     put_schema(f, "old.db/bad", "");
     expect_ok(tarn_store_put(f->inner, t->op, "old.db/bad/schema/schema-1", S("{")));
     expect_ok(tarn_store_put(f->inner, t->op, "old.db/junk/file", S("x")));
@@ -123,7 +123,7 @@ TARN_TEST(adopt, says_what_becomes_of_compaction)
     expect_true(strstr(reports.notes, "leaves it to its writers all the same") != NULL);
     expect_ok(adopt_with(&f, TAKE, "old.agg", &reports));
     expect_true(strstr(reports.notes, "its compaction stays its writers'") != NULL);
-    expect_true(strstr(reports.notes, "merge-engine = aggregation") != NULL);
+    expect_true(strstr(reports.notes, "record-level.expire-time = 1 d") != NULL);
 }
 
 TARN_TEST(adopt, all_is_every_database)

@@ -203,11 +203,12 @@ TARN_TEST(inspect, lists_every_option_that_would_not_work)
 {
     TARN_OWN(fixture_fini) struct fixture f;
     fixture_init_options(&f, t,
-                         "\"merge-engine\":\"aggregation\",\"file.format\":\"csv\","
+                         "\"record-level.expire-time\":\"1 d\",\"file.format\":\"csv\","
                          "\"write-only\":\"true\"");
     struct tarn_inspection found = inspect(&f, TARN_INSPECT_SAMPLE);
-    expect_told(&f, &found,
-                "limit db.db/t/schema/schema-0: merge-engine = aggregation: rows are neither read");
+    expect_told(
+        &f, &found,
+        "limit db.db/t/schema/schema-0: record-level.expire-time = 1 d: rows are neither read");
     expect_told(&f, &found,
                 "limit db.db/t/schema/schema-0: file.format = csv: rows are neither read");
     expect_int(found.limit_count, 2);
