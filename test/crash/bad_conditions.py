@@ -456,7 +456,7 @@ def bad_words():
         (["table", "create", "b.x", "--columns", "v " + "ARRAY<" * 5000 + "INT" + ">" * 5000], []),
         (["table", "create", "b.../x", "--columns", "id INT"], []), (["db", "create", "../x"], []), (["db", "create", "b"], ["b"]),
         (["db", "drop", "b"], ["cascade|tables"]), (["table", "drop", "b.nope"], ["b.nope"]), (["db", "create", "x" * 5000], []),
-        (["table", "create", "b.merge", "--columns", "id INT NOT NULL", "--primary-key", "id", "--option", "merge-engine=aggregation"], None),
+        (["table", "create", "b.merge", "--columns", "id INT NOT NULL", "--primary-key", "id", "--option", "sequence.snapshot-ordering=true"], None),
     ]:
         got = tarn.tarn(*words, ok=None)
         text = " ".join(words)[:100]
@@ -467,7 +467,7 @@ def bad_words():
         for w in says:
             check(re.search(w, got.error, re.I), f"{text}: no {w!r} in {got.error[:300]}")
     if "merge" in {t["table"] for t in tarn.json("table", "list", "b")}:
-        one_line(tarn.tarn("load", "b.merge", good, ok=False).error, "merge-engine")
+        one_line(tarn.tarn("load", "b.merge", good, ok=False).error, "sequence.snapshot-ordering")
     check({t["table"] for t in tarn.json("table", "list", "b")} & {"x"} == set(), "a table that was refused is there")
     check(tarn.process.poll() is None, "the daemon died")
 

@@ -318,12 +318,6 @@ def golden(name):
     with open(os.path.join(GOLDEN, name + ".jsonl"), encoding="utf-8") as f:
         types = types_of(tarn.folder(table))
         want = rows_of(f.read(), types)
-    if name == "pk_dynamic":
-        said = tarn.tarn("scan", table, "-o", "jsonl", ok=None)
-        if said.returncode == 0:
-            same_rows(rows_of(said.stdout.decode(), types, True), want, "tarn")
-        check("bucket" in tarn.tarn("compact", table, "--full", "--wait", ok=False).error, "the refusal names the option")
-        return
     same_rows(tarn.scan(table, types=types), want, "tarn")
     tarn.tarn("compact", table, "--full", "--wait")
     same_rows(tarn.scan(table, types=types), want, "tarn after its compaction")

@@ -588,7 +588,7 @@ def changes(table, low, high, *words):
 @case("K32 changelog of a range is not merged")
 def k32():
     need_java()
-    make("k.k32", "id INT, v STRING", pk=["id"], bucket="1", changelog_producer="lookup")
+    make("k.k32", "id INT, v STRING", pk=["id"], bucket="1", changelog_producer="lookup", write_only="false")
     load_java("k.k32", {"id": 1, "v": "A"})
     load_java("k.k32", {"id": 2, "v": "B"})
     load_java("k.k32", {"id": 2, "v": "B", "rowkind": "-D"})

@@ -124,6 +124,6 @@ def obeyed():
     tarn.stop()
 
 
-explained()
-obeyed()
-print("scheduler: fine")
+lab.run("decisions are computed again", explained)
+lab.run("loads wait where they are told to", obeyed)
+sys.exit(lab.done())

@@ -458,6 +458,10 @@ public class TarnInterop {
 
     /** Rows as its engines write them: buckets of keys by its own assigners, one at a time. */
     static void fill(BatchTableWrite w, Table table, Path rows, boolean overwrite) throws Exception {
+        if (!(table instanceof FileStoreTable)) { // a format table
+            each(table, rows, w::write);
+            return;
+        }
         FileStoreTable t = (FileStoreTable) table;
         TableWriteImpl<?> into = (TableWriteImpl<?>) w;
         if (t.bucketMode() == BucketMode.HASH_DYNAMIC) {
