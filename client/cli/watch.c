@@ -252,9 +252,11 @@ static struct tarn_status *fetch_rows(struct watch *watch, int64_t *rows, int64_
     return fflush(watch->spool) == 0 ? TARN_OK : spool_failed();
 }
 
+/* Cancelled: not by us, the caller looks; a server that stops cancels what is under way. */
 static bool passes(const struct tarn_status *s)
 {
-    return tarn_status_code(s) == TARN_CODE_UNAVAILABLE || tarn_status_reason(s) == TARN_BUSY;
+    return tarn_status_code(s) == TARN_CODE_UNAVAILABLE || tarn_status_reason(s) == TARN_BUSY ||
+           tarn_status_reason(s) == TARN_CANCELLED;
 }
 
 static void say_lost(void *arg, const struct tarn_status *why)

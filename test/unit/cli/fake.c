@@ -39,6 +39,11 @@ void fake_fails(struct fake *fake, const char *path, struct tarn_status *consume
     method(fake, path)->outcome = consumed;
 }
 
+void fake_fails_first(struct fake *fake, const char *path, struct tarn_status *consumed)
+{
+    method(fake, path)->first_outcome = consumed;
+}
+
 void fake_early(struct fake *fake, const char *path)
 {
     method(fake, path)->early = true;
@@ -66,7 +71,8 @@ static struct tarn_status *serve(void *self, struct tarn_op *op TARN_UNUSED, str
     TARN_TRY(read_all(m, call));
     for (size_t i = 0; i < m->answer_count; i++)
         TARN_TRY(tarn_call_write(call, tarn_message_copy(tarn_buf_slice(&m->answers[i]))));
-    return tarn_status_copy(m->outcome);
+    bool first = m->first_outcome != NULL && m->request_count == 1;
+    return tarn_status_copy(first ? m->first_outcome : m->outcome);
 }
 
 void fake_start(struct fake *fake)
@@ -115,6 +121,7 @@ void fake_stop(struct fake *fake)
         free_bufs(m->answers, m->answer_count);
         free_bufs(m->requests, m->request_count);
         tarn_status_free(m->outcome);
+        tarn_status_free(m->first_outcome);
     }
     free(fake->methods);
 }

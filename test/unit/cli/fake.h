@@ -19,7 +19,8 @@ struct fake_method {
     struct tarn_buf *requests;
     size_t request_count, request_capacity;
     struct tarn_status *outcome;
-    bool early; /* answers the first message, and reads no more */
+    struct tarn_status *first_outcome; /* of the first call; NULL: as the others */
+    bool early;                        /* answers the first message, and reads no more */
 };
 
 struct fake {
@@ -36,6 +37,7 @@ void fake_stop(struct fake *fake);
 /* "CatalogService/GetTable"; before the first run. */
 void fake_answers(struct fake *fake, const char *path, const ProtobufCMessage *message);
 void fake_fails(struct fake *fake, const char *path, struct tarn_status *consumed);
+void fake_fails_first(struct fake *fake, const char *path, struct tarn_status *consumed);
 void fake_early(struct fake *fake, const char *path);
 /* What the method got, the i-th message; NULL: not so many. Lies in the test's arena or is leaked to
  * nobody: free it with protobuf_c_message_free_unpacked. */

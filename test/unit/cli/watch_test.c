@@ -229,6 +229,20 @@ TARN_TEST(cli_watch, prints_nothing_of_a_scan_that_broke_off)
     expect_contains(run.err, "rows of snapshot 4: file f is gone");
 }
 
+/* A server that stops cancels what is under way, and so may the worker below it: nobody here gave up. */
+TARN_TEST(cli_watch, asks_again_for_a_scan_that_others_cancelled)
+{
+    SERVE;
+    tells(&fake, 4);
+    gives_rows(&fake, "k\n1\n", 1);
+    fake_fails_first(&fake, SCAN, tarn_status_new(TARN_CANCELLED, "the client went away"));
+    struct run run = fake_run(t, &fake, "watch", "db.t", "-o", "csv", "--until", "4", NULL);
+    expect_int(run.code, 0);
+    expect_int(fake_request_count(&fake, SCAN), 2);
+    expect_str(run.out, "k\n1\n");
+    expect_contains(run.err, "trying again");
+}
+
 TARN_TEST(cli_scan, asks_for_changes)
 {
     SERVE;
