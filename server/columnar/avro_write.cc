@@ -19,11 +19,6 @@ namespace
 const size_t kBlockSize = 64000; /* as Java's */
 const double kRatioGuess = 0.4;  /* written size of encoded bytes before anything is known */
 
-bool is_text(const struct tarn_type *type)
-{
-    return type->id == TARN_TYPE_CHAR || type->id == TARN_TYPE_VARCHAR;
-}
-
 /* --- the schema --- */
 
 class SchemaText

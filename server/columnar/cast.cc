@@ -18,19 +18,6 @@ namespace
 using arrow::ArrayData;
 using BufferPtr = std::shared_ptr<arrow::Buffer>;
 
-bool is_integer(const struct tarn_type *t)
-{
-    return t->id >= TARN_TYPE_TINYINT && t->id <= TARN_TYPE_BIGINT;
-}
-bool is_real(const struct tarn_type *t)
-{
-    return t->id == TARN_TYPE_FLOAT || t->id == TARN_TYPE_DOUBLE;
-}
-bool is_stamp(const struct tarn_type *t)
-{
-    return t->id == TARN_TYPE_TIMESTAMP || t->id == TARN_TYPE_TIMESTAMP_LTZ;
-}
-
 /* get(value, &out) is false where the result is null: an overflow, as in Paimon's casts. */
 template <typename In, typename Out, typename Get>
 ArrayPtr map_values(const arrow::Array &in, const struct tarn_type *to, Get get)

@@ -17,25 +17,9 @@ namespace tarn
 namespace
 {
 
-bool is_integer(const struct tarn_type *t)
-{
-    return t->id >= TARN_TYPE_TINYINT && t->id <= TARN_TYPE_BIGINT;
-}
-bool is_real(const struct tarn_type *t)
-{
-    return t->id == TARN_TYPE_FLOAT || t->id == TARN_TYPE_DOUBLE;
-}
-bool is_text(const struct tarn_type *t)
-{
-    return t->id == TARN_TYPE_CHAR || t->id == TARN_TYPE_VARCHAR;
-}
 bool is_binary(const struct tarn_type *t)
 {
     return t->id == TARN_TYPE_BINARY || t->id == TARN_TYPE_VARBINARY;
-}
-bool is_stamp(const struct tarn_type *t)
-{
-    return t->id == TARN_TYPE_TIMESTAMP || t->id == TARN_TYPE_TIMESTAMP_LTZ;
 }
 bool is_number(const struct tarn_type *t)
 {

@@ -340,11 +340,6 @@ ArrayPtr build_bytes(const arrow::Array &in, const struct tarn_type *to, Get get
     return convert_relabel(must(builder.Finish(), TARN_MEMORY_EXHAUSTED, "bytes"), to);
 }
 
-bool is_text(const struct tarn_type *type)
-{
-    return type->id == TARN_TYPE_CHAR || type->id == TARN_TYPE_VARCHAR;
-}
-
 int64_t code_points(std::string_view s)
 {
     int64_t n = 0;

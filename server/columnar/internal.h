@@ -41,6 +41,24 @@ extern "C" {
 namespace tarn
 {
 
+/* --- families of types --- */
+inline bool is_integer(const struct tarn_type *t)
+{
+    return t->id >= TARN_TYPE_TINYINT && t->id <= TARN_TYPE_BIGINT;
+}
+inline bool is_real(const struct tarn_type *t)
+{
+    return t->id == TARN_TYPE_FLOAT || t->id == TARN_TYPE_DOUBLE;
+}
+inline bool is_text(const struct tarn_type *t)
+{
+    return t->id == TARN_TYPE_CHAR || t->id == TARN_TYPE_VARCHAR;
+}
+inline bool is_stamp(const struct tarn_type *t)
+{
+    return t->id == TARN_TYPE_TIMESTAMP || t->id == TARN_TYPE_TIMESTAMP_LTZ;
+}
+
 using ArrayPtr = std::shared_ptr<arrow::Array>;
 using TypePtr = std::shared_ptr<arrow::DataType>;
 using SchemaPtr = std::shared_ptr<arrow::Schema>;

@@ -147,11 +147,6 @@ const char *kind_name(Kind kind)
     return kNames[(int)kind];
 }
 
-bool is_text(const struct tarn_type *t)
-{
-    return t->id == TARN_TYPE_CHAR || t->id == TARN_TYPE_VARCHAR;
-}
-
 } // namespace
 
 class JsonRow

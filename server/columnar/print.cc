@@ -107,11 +107,6 @@ bool print_timestamp(int64_t ms, int32_t ns, struct tarn_buf *out)
     return true;
 }
 
-bool is_text(const struct tarn_type *type)
-{
-    return type->id == TARN_TYPE_CHAR || type->id == TARN_TYPE_VARCHAR;
-}
-
 bool quick(const struct tarn_type *type, const struct tarn_value &v, struct tarn_buf *out)
 {
     switch (type->id) {

@@ -17,18 +17,6 @@ static struct tarn_status *begin(struct fixture *f, const char *table, enum tarn
 
 #define BATCH TARN_SNAPSHOT_NONE
 
-static struct tarn_status *commit_files(struct tarn_op *op, struct tarn_service *service,
-                                        struct tarn_ingest *ingest, const struct tarn_slice *files,
-                                        size_t count, int64_t *snapshot, bool *repeated)
-{
-    struct tarn_written written = {.entries = files, .count = count};
-    bool again;
-    struct tarn_status *s = tarn_service_ingest_commit(op, service, ingest, &written, snapshot,
-                                                       repeated, &again, &(struct tarn_backlog){0});
-    expect_false(again);
-    return s;
-}
-
 static void setup(struct fixture *f, struct tarn_test *t)
 {
     fixture_init(f, t);
@@ -86,10 +74,10 @@ TARN_TEST(ingest, commits_once_under_one_identity)
     expect_ok(begin(&f, "k", TARN_LOAD_AUTO, "u", 1, &second)); /* while the first still runs */
     struct tarn_slice a = fixture_file(&f, "k", "data-a", 1, 3),
                       b = fixture_file(&f, "k", "data-b", 1, 3);
-    expect_ok(commit_files(t->op, &f.service, &first, &a, 1, &snapshot, &repeated));
+    expect_ok(fixture_commit(&f, &first, &a, 1, &snapshot, &repeated));
     expect_int(snapshot, 1);
     expect_false(repeated);
-    expect_ok(commit_files(t->op, &f.service, &second, &b, 1, &snapshot, &repeated));
+    expect_ok(fixture_commit(&f, &second, &b, 1, &snapshot, &repeated));
     expect_int(snapshot, 1);
     expect_true(repeated);
     tarn_service_ingest_end(&f.service, &first, false);
@@ -108,7 +96,7 @@ TARN_TEST(ingest, without_files_makes_no_snapshot)
     int64_t snapshot;
     bool repeated;
     expect_ok(begin(&f, "k", TARN_LOAD_AUTO, "u", 1, &ingest));
-    expect_ok(commit_files(t->op, &f.service, &ingest, NULL, 0, &snapshot, &repeated));
+    expect_ok(fixture_commit(&f, &ingest, NULL, 0, &snapshot, &repeated));
     expect_int(snapshot, 0);
     tarn_service_ingest_end(&f.service, &ingest, false);
 }
@@ -124,8 +112,8 @@ TARN_TEST(ingest, that_is_refused_leaves_no_file)
     struct tarn_slice files[] = {fixture_file(&f, "k", "data-a", 1, 3),
                                  fixture_file(&f, "k", "data-b", 1, 3)};
     expect_ok(tarn_store_remove(f.inner, t->op, "db.db/k/bucket-0/data-b"));
-    expect_status(commit_files(t->op, &f.service, &ingest, files, 2, &snapshot, &repeated),
-                  TARN_FILE_MISSING, "data-b");
+    expect_status(fixture_commit(&f, &ingest, files, 2, &snapshot, &repeated), TARN_FILE_MISSING,
+                  "data-b");
     expect_false(fixture_has(&f, "db.db/k/bucket-0/data-a"));
     tarn_service_ingest_end(&f.service, &ingest, false);
 }
@@ -176,8 +164,8 @@ TARN_TEST(ingest, into_a_table_that_was_dropped_leaves_no_file)
     expect_ok(begin(&f, "k", TARN_LOAD_AUTO, "", BATCH, &ingest));
     expect_ok(tarn_service_drop_table(t->op, &f.service, fixture_ref("k"), false));
     struct tarn_slice file = fixture_file(&f, "k", "data-a", 1, 3);
-    expect_status(commit_files(t->op, &f.service, &ingest, &file, 1, &snapshot, &repeated),
-                  TARN_TABLE_NOT_FOUND, "");
+    expect_status(fixture_commit(&f, &ingest, &file, 1, &snapshot, &repeated), TARN_TABLE_NOT_FOUND,
+                  "");
     expect_false(fixture_has(&f, "db.db/k/bucket-0/data-a"));
     tarn_service_ingest_end(&f.service, &ingest, false);
 }
@@ -194,8 +182,8 @@ TARN_TEST(ingest, into_a_table_that_was_renamed_says_so_and_leaves_no_file)
     expect_ok(
         tarn_service_rename_table(t->op, &f.service, fixture_ref("k"), S("db"), S("n"), &facts));
     struct tarn_slice file = fixture_file(&f, "k", "data-a", 1, 3);
-    expect_status(commit_files(t->op, &f.service, &ingest, &file, 1, &snapshot, &repeated),
-                  TARN_TABLE_NOT_FOUND, "db.k was renamed to db.n");
+    expect_status(fixture_commit(&f, &ingest, &file, 1, &snapshot, &repeated), TARN_TABLE_NOT_FOUND,
+                  "db.k was renamed to db.n");
     expect_false(fixture_has(&f, "db.db/k/bucket-0/data-a"));
     tarn_service_ingest_end(&f.service, &ingest, false);
 }
@@ -211,8 +199,8 @@ TARN_TEST(ingest, into_a_folder_that_others_removed_makes_no_snapshot)
     expect_ok(tarn_store_remove(f.inner, t->op, "db.db/k/schema/schema-0"));
     expect_ok(tarn_store_remove(f.inner, t->op, "db.db/k/.tarn-table"));
     struct tarn_slice file = fixture_file(&f, "k", "data-a", 1, 3);
-    expect_status(commit_files(t->op, &f.service, &ingest, &file, 1, &snapshot, &repeated),
-                  TARN_TABLE_NOT_FOUND, "db.k");
+    expect_status(fixture_commit(&f, &ingest, &file, 1, &snapshot, &repeated), TARN_TABLE_NOT_FOUND,
+                  "db.k");
     expect_false(fixture_has(&f, "db.db/k/bucket-0/data-a"));
     expect_false(fixture_has(&f, "db.db/k/snapshot/snapshot-1"));
     tarn_service_ingest_end(&f.service, &ingest, false);
@@ -277,8 +265,7 @@ TARN_TEST(ingest, whose_outcome_is_unknown_keeps_its_files)
     atomic_bool stop = false;
     pthread_t clock;
     pthread_create(&clock, NULL, hurry, &stop);
-    struct tarn_status *s =
-        commit_files(t->op, &f.service, &ingest, &file, 1, &snapshot, &repeated);
+    struct tarn_status *s = fixture_commit(&f, &ingest, &file, 1, &snapshot, &repeated);
     atomic_store(&stop, true);
     pthread_join(clock, NULL);
     tarn_clock_fake(-1);
@@ -286,7 +273,7 @@ TARN_TEST(ingest, whose_outcome_is_unknown_keeps_its_files)
     expect_true(fixture_has(&f, "db.db/k/bucket-0/data-a"));
     /* The store is well again: asked with the same identity, it is answered. */
     tarn_store_faulty_clear(f.store);
-    expect_ok(commit_files(t->op, &f.service, &ingest, &file, 1, &snapshot, &repeated));
+    expect_ok(fixture_commit(&f, &ingest, &file, 1, &snapshot, &repeated));
     expect_int(snapshot, 1);
     expect_true(fixture_has(&f, "db.db/k/bucket-0/data-a"));
     tarn_service_ingest_end(&f.service, &ingest, false);
@@ -301,7 +288,7 @@ TARN_TEST(ingest, of_an_unpackable_entry_is_refused)
     bool repeated;
     expect_ok(begin(&f, "k", TARN_LOAD_AUTO, "u", 1, &ingest));
     struct tarn_slice nonsense = S("nonsense");
-    expect_status(commit_files(t->op, &f.service, &ingest, &nonsense, 1, &snapshot, &repeated),
+    expect_status(fixture_commit(&f, &ingest, &nonsense, 1, &snapshot, &repeated),
                   TARN_MANIFEST_MALFORMED, "");
     tarn_service_ingest_end(&f.service, &ingest, false);
 }
@@ -322,7 +309,7 @@ TARN_TEST(scan, names_the_schemas_that_its_files_need)
     bool repeated;
     expect_ok(begin(&f, "k", TARN_LOAD_AUTO, "", BATCH, &ingest));
     struct tarn_slice file = fixture_file(&f, "k", "data-a", 1, 3);
-    expect_ok(commit_files(t->op, &f.service, &ingest, &file, 1, &snapshot, &repeated));
+    expect_ok(fixture_commit(&f, &ingest, &file, 1, &snapshot, &repeated));
     tarn_service_ingest_end(&f.service, &ingest, false);
     struct tarn_slice column = S("w");
     struct tarn_schema_change change = {

@@ -96,6 +96,19 @@ struct tarn_slice fixture_file(struct fixture *f, const char *table, const char 
     return tarn_service__pack(f->t->op, &e, true);
 }
 
+struct tarn_status *fixture_commit(struct fixture *f, struct tarn_ingest *ingest,
+                                   const struct tarn_slice *files, size_t count, int64_t *snapshot,
+                                   bool *repeated)
+{
+    struct tarn_written written = {.entries = files, .count = count};
+    bool again;
+    struct tarn_status *s =
+        tarn_service_ingest_commit(f->t->op, &f->service, ingest, &written, snapshot, repeated,
+                                   &again, &(struct tarn_backlog){0});
+    expect_false(again);
+    return s;
+}
+
 bool fixture_has(struct fixture *f, const char *key)
 {
     bool found;

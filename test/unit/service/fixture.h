@@ -29,6 +29,10 @@ void fixture_table(struct fixture *f, const char *name, const char *columns, con
 struct tarn_slice fixture_file(struct fixture *f, const char *table, const char *name, int64_t low,
                                int64_t high);
 bool fixture_has(struct fixture *f, const char *key);
+/* The end of an ingest as a worker reports it: these packed entries. It isn't told to write them again. */
+struct tarn_status *fixture_commit(struct fixture *f, struct tarn_ingest *ingest,
+                                   const struct tarn_slice *files, size_t count, int64_t *snapshot,
+                                   bool *repeated);
 /* Registers a worker; its id. */
 const char *fixture_worker(struct fixture *f, const char *address);
 

@@ -4,18 +4,6 @@
  */
 #include "fixture.h"
 
-static struct tarn_status *commit_files(struct tarn_op *op, struct tarn_service *service,
-                                        struct tarn_ingest *ingest, const struct tarn_slice *files,
-                                        size_t count, int64_t *snapshot, bool *repeated)
-{
-    struct tarn_written written = {.entries = files, .count = count};
-    bool again;
-    struct tarn_status *s = tarn_service_ingest_commit(op, service, ingest, &written, snapshot,
-                                                       repeated, &again, &(struct tarn_backlog){0});
-    expect_false(again);
-    return s;
-}
-
 static void load(struct fixture *f, const char *name, int64_t low)
 {
     struct tarn_ingest ingest;
@@ -24,7 +12,7 @@ static void load(struct fixture *f, const char *name, int64_t low)
     expect_ok(tarn_service_ingest_begin(f->t->op, &f->service, fixture_ref("k"), TARN_LOAD_AUTO,
                                         S(""), TARN_SNAPSHOT_NONE, &ingest));
     struct tarn_slice file = fixture_file(f, "k", name, low, low + 2);
-    expect_ok(commit_files(f->t->op, &f->service, &ingest, &file, 1, &snapshot, &repeated));
+    expect_ok(fixture_commit(f, &ingest, &file, 1, &snapshot, &repeated));
     tarn_service_ingest_end(&f->service, &ingest, false);
 }
 
