@@ -3,6 +3,7 @@
  * of runs and batches; merged in two steps they become the same as in one; each function gives its known answers.
  */
 #include "test.h"
+#include "memory_input.h"
 #include "batch.h"
 
 #include "merge/internal.h"
@@ -59,30 +60,6 @@ static void engine_init(struct engine *e, struct tarn_test *t, const char *colum
 
 /* --- runs in memory --- */
 
-struct memory_input {
-    struct tarn_merge_input input;
-    struct tarn_batch **batches;
-    size_t count, next;
-};
-
-static struct tarn_status *memory_next(struct tarn_merge_input *self, struct tarn_op *op,
-                                       struct tarn_batch **out, uint32_t *place)
-{
-    struct memory_input *m = (struct memory_input *)self;
-    *out = m->next < m->count ? m->batches[m->next++] : NULL;
-    *place = 0;
-    return TARN_OK;
-}
-
-static void memory_close(struct tarn_merge_input *self)
-{
-    struct memory_input *m = (struct memory_input *)self;
-    while (m->next < m->count)
-        tarn_batch_unref(m->batches[m->next++]);
-    free(m->batches);
-    free(m);
-}
-
 static int by_key(const void *a, const void *b)
 {
     const struct record *x = a, *y = b;
@@ -95,12 +72,10 @@ static int by_key(const void *a, const void *b)
 static struct tarn_merge_input *input_of(const struct engine *e, struct record *records,
                                          size_t count, size_t batch_rows)
 {
-    struct memory_input *m = tarn_calloc(1, sizeof *m);
+    struct memory_input *m = memory_input_new(count, 0);
     int n = e->column_count;
 
     qsort(records, count, sizeof *records, by_key);
-    m->input = (struct tarn_merge_input){memory_next, memory_close};
-    m->batches = tarn_calloc(count + 1, sizeof(struct tarn_batch *));
     for (size_t at = 0; at < count; at += batch_rows) {
         size_t rows = TARN_MIN(batch_rows, count - at);
         struct tarn_value *v = tarn_calloc(rows * (size_t)(n + 2), sizeof *v);

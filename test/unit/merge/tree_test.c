@@ -3,6 +3,7 @@
  * sequence fields of both orders with nulls, ties, and batches of any size; bad runs are refused.
  */
 #include "test.h"
+#include "memory_input.h"
 #include "batch.h"
 
 #include "merge/internal.h"
@@ -22,31 +23,6 @@ struct record {
     uint32_t place;
 };
 
-struct memory_input {
-    struct tarn_merge_input input;
-    struct tarn_batch **batches;
-    size_t count, next;
-    uint32_t place;
-};
-
-static struct tarn_status *memory_next(struct tarn_merge_input *self, struct tarn_op *op,
-                                       struct tarn_batch **out, uint32_t *place)
-{
-    struct memory_input *m = (struct memory_input *)self;
-    *out = m->next < m->count ? m->batches[m->next++] : NULL;
-    *place = m->place;
-    return TARN_OK;
-}
-
-static void memory_close(struct tarn_merge_input *self)
-{
-    struct memory_input *m = (struct memory_input *)self;
-    while (m->next < m->count)
-        tarn_batch_unref(m->batches[m->next++]);
-    free(m->batches);
-    free(m);
-}
-
 static struct tarn_value key_value(struct tarn_test *t, const struct tarn_type *type, int64_t key)
 {
     if (type->id == TARN_TYPE_BIGINT)
@@ -59,11 +35,8 @@ static struct tarn_merge_input *input_of(struct tarn_test *t, const struct tarn_
                                          size_t batch_size, uint32_t place)
 {
     const struct tarn_type *types[COLUMNS] = {key_type, &maybe_int, &bigint, &bigint, &tinyint};
-    struct memory_input *m = tarn_calloc(1, sizeof *m);
+    struct memory_input *m = memory_input_new(count, place);
 
-    m->input = (struct tarn_merge_input){memory_next, memory_close};
-    m->place = place;
-    m->batches = tarn_calloc(count + 1, sizeof(struct tarn_batch *));
     for (size_t at = 0; at < count; at += batch_size) {
         size_t n = TARN_MIN(batch_size, count - at);
         struct tarn_value *v = tarn_calloc(n * COLUMNS, sizeof *v);
