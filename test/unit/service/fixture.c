@@ -105,7 +105,7 @@ struct tarn_status *fixture_commit(struct fixture *f, struct tarn_ingest *ingest
     struct tarn_status *s =
         tarn_service_ingest_commit(f->t->op, &f->service, ingest, &written, snapshot, repeated,
                                    &again, &(struct tarn_backlog){0});
-    expect_false(again);
+    tarn_assert(!again); /* not expect_false: a fuzzer has this file, too */
     return s;
 }
 
