@@ -25,7 +25,9 @@
     1000000 /* beyond, buckets that need nothing are read anew when they change */
 #define TARN_UNAWARE_FILES_MAX 20000 /* of a partition without buckets: more than one pick takes */
 #define TARN_ALTERNATIVES_MAX 3      /* kept of a choice */
-#define TARN_COOL_DOWN_MS 600000     /* a bucket whose task failed for good is left alone so long */
+#define TARN_TICK_MS 50          /* a look at tables that changed; the rest is left to the next */
+#define TARN_TICK_EVERY_MS 100   /* while there is a rest */
+#define TARN_COOL_DOWN_MS 600000 /* a bucket whose task failed for good is left alone so long */
 
 enum task_state { TASK_QUEUED, TASK_LEASED, TASK_DONE, TASK_FAILED };
 
@@ -82,8 +84,11 @@ struct worker {
 struct tarn_maintain {
     struct tarn_maintain_options options;
     struct tarn_timer *timer;
-    int64_t started_ms;   /* monotonic */
-    pthread_mutex_t lock; /* guards all below */
+    int64_t tick_every_ms;
+    int64_t next_round_ms; /* monotonic; of the timer's job alone, as the next */
+    bool round_goes_on;    /* there are tables left to look at */
+    int64_t started_ms;    /* monotonic */
+    pthread_mutex_t lock;  /* guards all below */
     pthread_cond_t changed;
     struct task **open; /* queued and leased, in no order */
     size_t open_count, open_capacity;
@@ -95,7 +100,9 @@ struct tarn_maintain {
     struct tarn_budget cpu;
     int64_t running_memory, choice, sweep_ms;
     int64_t next_id, next_token;
-    struct tarn_map *dirty; /* uuid -> struct tarn_table, one ref each */
+    struct tarn_map *dirty;    /* uuid -> struct tarn_table, one ref each: to be looked at */
+    struct tarn_map *checking; /* as dirty: of this round, those up to checking_at are through */
+    size_t checking_at;
     struct tarn_map
         *cooling; /* bucket key -> heap int64_t: monotonic ms until it is compacted again */
     struct tarn_map
@@ -128,8 +135,10 @@ void tarn_maintain__cool(struct tarn_maintain *maintain, struct tarn_table *tabl
 /* The bucket's task that is queued or leased, or NULL. lock held */
 struct task *tarn_maintain__open_task(struct tarn_maintain *maintain, struct tarn_table *table,
                                       struct tarn_slice partition, int32_t bucket);
-/* Finds work in the tables that changed and queues it (schedule.c). */
-void tarn_maintain__check(struct tarn_maintain *maintain);
+/* Finds work in the tables that changed and queues it (schedule.c), for so long: one bucket at least. True: the time was over, there may be more. */
+bool tarn_maintain__check(struct tarn_maintain *maintain, int64_t for_ms);
+void tarn_maintain__mark_dirty(struct tarn_maintain *maintain,
+                               struct tarn_table *table); /* lock held */
 struct wish { /* what is to be done in a bucket, and how urgent it is */
     const struct tarn_bucket_files *bucket;
     const struct tarn_pick *pick;

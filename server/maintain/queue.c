@@ -29,11 +29,13 @@ struct tarn_maintain *tarn_maintain_new(const struct tarn_maintain_options *opti
     m->next_token = (tarn_catalog_epoch(options->catalog) << 32) +
                     1; /* tokens of an earlier epoch are smaller */
     m->dirty = tarn_map_new();
+    m->checking = tarn_map_new();
     m->cooling = tarn_map_new();
     m->followed = tarn_map_new();
     m->due = tarn_map_new();
-    m->timer = tarn_timer_new(options->exec, options->check_interval_ms, options->check_interval_ms,
-                              tick, m);
+    m->tick_every_ms = TARN_MIN(options->check_interval_ms, (int64_t)TARN_TICK_EVERY_MS);
+    m->next_round_ms = m->started_ms + options->check_interval_ms;
+    m->timer = tarn_timer_new(options->exec, m->tick_every_ms, m->tick_every_ms, tick, m);
     if (options->expire_automatic)
         m->expire_timer =
             tarn_timer_new(options->exec, options->expire_interval_ms, options->expire_interval_ms,
@@ -57,9 +59,11 @@ static void free_maps(struct tarn_maintain *m)
     size_t cursor = 0;
     struct tarn_slice key;
     void *value;
-    while (tarn_map_next(m->dirty, &cursor, &key, &value))
+    while (tarn_map_next(m->dirty, &cursor, NULL, &value) ||
+           tarn_map_next(m->checking, &m->checking_at, NULL, &value))
         tarn_table_unref(value);
     tarn_map_free(m->dirty);
+    tarn_map_free(m->checking);
     cursor = 0;
     while (tarn_map_next(m->cooling, &cursor, &key, &value))
         free(value);
@@ -109,11 +113,10 @@ void tarn_maintain_free(struct tarn_maintain *m)
 void tarn_maintain_notice(struct tarn_maintain *m, struct tarn_table *table)
 {
     pthread_mutex_lock(&m->lock);
-    struct tarn_slice uuid = tarn_slice_str(tarn_table_uuid(table));
     if (!m->stopping && m->options.expire_automatic)
         tarn_maintain__expire_notice(m, table);
-    if (!m->stopping && m->options.automatic && tarn_map_find(m->dirty, uuid) == NULL)
-        tarn_map_set(m->dirty, uuid, tarn_table_ref(table));
+    if (!m->stopping && m->options.automatic)
+        tarn_maintain__mark_dirty(m, table);
     pthread_mutex_unlock(&m->lock);
 }
 
@@ -272,11 +275,8 @@ void tarn_maintain_undone(struct tarn_maintain *m, struct tarn_table *table,
              tarn_log_quote(NULL, tarn_table_name(table)), bucket, rest_ms);
 }
 
-static void tick(void *arg)
+static void take_back_late_leases(struct tarn_maintain *m, int64_t now)
 {
-    struct tarn_maintain *m = arg;
-    pthread_mutex_lock(&m->lock);
-    int64_t now = tarn_clock_mono_ms();
     for (size_t i = m->open_count;
          i-- > 0;) { /* from behind: one that ends is replaced by the last */
         struct task *t = m->open[i];
@@ -284,12 +284,29 @@ static void tick(void *arg)
             fail_lease(m, t, TARN_NO_REASON, "its lease ran out: the worker said nothing in time");
     }
     tarn_maintain__drop_silent_workers(m);
-    if (now >= m->sweep_ms) {
-        tarn_maintain__sweep_tenants(m, false);
-        m->sweep_ms = now + SWEEP_MS;
+}
+
+/* Each check_interval; until a round is through, which TARN_TICK_MS end, more often. */
+static void tick(void *arg)
+{
+    struct tarn_maintain *m = arg;
+    int64_t now = tarn_clock_mono_ms();
+    bool goes_on = m->round_goes_on, due = now + m->tick_every_ms / 2 >= m->next_round_ms;
+    if (!goes_on && !due)
+        return;
+    if (due) {
+        m->next_round_ms = now + m->options.check_interval_ms;
+        pthread_mutex_lock(&m->lock);
+        take_back_late_leases(m, now);
+        if (now >= m->sweep_ms) {
+            tarn_maintain__sweep_tenants(m, false);
+            m->sweep_ms = now + SWEEP_MS;
+        }
+        pthread_mutex_unlock(&m->lock);
     }
-    pthread_mutex_unlock(&m->lock);
-    tarn_maintain__check(m);
+    m->round_goes_on = tarn_maintain__check(m, TARN_TICK_MS);
+    if (!due)
+        return;
     tarn_maintain__measure_lag(m);
     if (m->options.state != NULL)
         tarn_state_tidy(m->options.state);

@@ -254,7 +254,9 @@ static void take_changed(struct tarn_op *op, struct tarn_maintain *m, struct tar
 {
     *out = (struct tarn_touched){0};
     pthread_mutex_lock(&m->pictures_lock);
-    struct followed *f = tarn_maintain__absorb(op, m, table);
+    struct followed *f = tarn_maintain__followed(m, table); /* view_of took in what commits said */
+    if (f == NULL || f->all)
+        f = tarn_maintain__absorb(op, m, table);
     out->all = f->all || f->schema_id != view->schema.id;
     f->all = false;
     f->schema_id = view->schema.id;
@@ -310,10 +312,10 @@ static struct tarn_status *view_of(struct tarn_op *op, struct tarn_maintain *m,
     return TARN_OK;
 }
 
-/* Only the buckets that commits touched; all where that isn't known, options changed, or time alone may call for
+/* Looks at one bucket at least, and at no further one from until_ms on. Only those that commits touched; all where that isn't known, options changed, or time alone may call for
  * work. */
 static struct tarn_status *check_table(struct tarn_op *op, struct tarn_maintain *m,
-                                       struct tarn_table *table, bool *postponed)
+                                       struct tarn_table *table, int64_t until_ms, bool *postponed)
 {
     if (!tarn_table_is_compacted(table))
         return TARN_OK; /* its writers do it: of two compactions one would fail */
@@ -338,6 +340,11 @@ static struct tarn_status *check_table(struct tarn_op *op, struct tarn_maintain 
     }
     for (size_t i = 0; i < touched.count; i++) {
         bool again = false;
+        if (i > 0 && tarn_clock_mono_ms() >= until_ms) { /* the rest when it is its turn again */
+            put_back(m, table, touched.buckets + i, touched.count - i);
+            *postponed = true;
+            break;
+        }
         struct tarn_status *s = check_bucket(op, m, table, view, &touched.buckets[i], &again);
         if (s != TARN_OK) {
             tarn_table_touch_all(table);
@@ -350,46 +357,64 @@ static struct tarn_status *check_table(struct tarn_op *op, struct tarn_maintain 
     return TARN_OK;
 }
 
-static struct tarn_table *take_dirty(struct tarn_maintain *m)
+void tarn_maintain__mark_dirty(struct tarn_maintain *m, struct tarn_table *table)
 {
-    pthread_mutex_lock(&m->lock);
-    size_t cursor = 0;
-    struct tarn_slice uuid;
+    struct tarn_slice uuid = tarn_slice_str(tarn_table_uuid(table));
+    if (tarn_map_find(m->dirty, uuid) == NULL)
+        tarn_map_set(m->dirty, uuid, tarn_table_ref(table));
+}
+
+/* The next table to be looked at, a ref; NULL: all that were noticed before the tick have been. Those of one tick come before those
+ * that are noticed meanwhile: a table with work all the time doesn't keep others waiting. */
+static struct tarn_table *next_table(struct tarn_maintain *m)
+{
     void *table = NULL;
-    if (tarn_map_next(m->dirty, &cursor, &uuid, &table))
-        tarn_map_remove(m->dirty, uuid);
+    pthread_mutex_lock(&m->lock);
+    tarn_map_next(m->checking, &m->checking_at, NULL, &table);
     pthread_mutex_unlock(&m->lock);
     return table;
 }
 
-void tarn_maintain__check(struct tarn_maintain *m)
+static void begin_round(struct tarn_maintain *m)
 {
-    struct tarn_table **later = NULL; /* with buckets that rest */
-    size_t later_count = 0, later_capacity = 0;
-    for (;;) {
-        struct tarn_table *table = take_dirty(m);
+    pthread_mutex_lock(&m->lock);
+    size_t cursor = m->checking_at;
+    if (!tarn_map_next(m->checking, &cursor, NULL, NULL)) { /* else it goes on where it was */
+        tarn_map_free(m->checking);
+        m->checking = m->dirty;
+        m->checking_at = 0;
+        m->dirty = tarn_map_new();
+    }
+    pthread_mutex_unlock(&m->lock);
+}
+
+bool tarn_maintain__check(struct tarn_maintain *m, int64_t for_ms)
+{
+    int64_t until_ms = tarn_clock_mono_ms() + for_ms;
+    TARN_OWN(tarn_op_fini) struct tarn_op all;
+    tarn_op_init(&all);
+    begin_round(m);
+    do {
+        TARN_OWN(tarn_table_drop_ref) struct tarn_table *table = next_table(m);
         if (table == NULL)
-            break;
+            return false;
         TARN_OWN(tarn_op_fini) struct tarn_op op;
-        tarn_op_init(&op);
+        tarn_op_init_child(&op, &all);
         bool postponed = false;
-        struct tarn_status *s = check_table(&op, m, table, &postponed);
+        struct tarn_status *s = check_table(&op, m, table, until_ms, &postponed);
         if (tarn_status_reason(s) == TARN_TABLE_NOT_FOUND) { /* dropped meanwhile */
             tarn_maintain_forget(m, table);
             tarn_status_free(s);
             s = TARN_OK;
         }
         tarn_log_status(&op, TARN_WARN, "maintain.check_failed", s);
-        TARN_GROW(later, later_count, later_capacity);
-        later[later_count++] = table;
-        if (!postponed)
-            tarn_table_drop_ref(&later[--later_count]);
-    }
-    for (size_t i = 0; i < later_count; i++) {
-        tarn_maintain_notice(m, later[i]);
-        tarn_table_unref(later[i]);
-    }
-    free(later);
+        if (postponed) {
+            pthread_mutex_lock(&m->lock);
+            tarn_maintain__mark_dirty(m, table);
+            pthread_mutex_unlock(&m->lock);
+        }
+    } while (tarn_clock_mono_ms() < until_ms);
+    return true;
 }
 
 /* --- tarn compact --- */

@@ -370,9 +370,17 @@ TARN_TEST(queue, takes_back_at_once_what_a_dead_worker_held)
     expect_ok(report(&h, h.worker, &again, &snapshot));
 }
 
+#define NEVER_MS 86400000
+
+/* However long it takes. */
+static void look_at_all(struct tarn_maintain *m)
+{
+    while (tarn_maintain__check(m, NEVER_MS))
+        ;
+}
+
 /* --- compactions that were undone --- */
 
-#define NEVER_MS 86400000
 #define REST_MS 60000
 
 /* Looks for work when the test says so, by the clock that the test moves. */
@@ -395,7 +403,7 @@ static void house_fini_still(struct house *h)
 static struct tarn_task check_and_take(struct house *h)
 {
     tarn_maintain_notice(h->maintain, h->table);
-    tarn_maintain__check(h->maintain);
+    look_at_all(h->maintain);
     return take(h, h->worker, 0);
 }
 
@@ -658,7 +666,7 @@ TARN_TEST(order, what_hurts_readers_most_comes_first_and_is_explained)
     struct tarn_table *other = make_table(&h, "worse");
     load_into(&h, h.table, "t", 5);
     load_into(&h, other, "worse", 9);
-    tarn_maintain__check(h.maintain);
+    look_at_all(h.maintain);
     struct tarn_task first = take(&h, h.worker, 0), second = take(&h, h.worker, 0);
     expect_int(first.file_count, 9);
     expect_int(second.file_count, 5);
@@ -680,13 +688,13 @@ TARN_TEST(order, a_table_that_took_much_waits_for_one_that_took_nothing)
     quiet_house(&h, t, (struct tarn_maintain_options){0});
     struct tarn_table *other = make_table(&h, "other");
     load_into(&h, h.table, "t", 6);
-    tarn_maintain__check(h.maintain);
+    look_at_all(h.maintain);
     struct tarn_task task = take(&h, h.worker, 0);
     int64_t snapshot;
     expect_ok(report(&h, h.worker, &task, &snapshot));
     load_into(&h, h.table, "t", 5); /* one run more than the other: its output */
     load_into(&h, other, "other", 5);
-    tarn_maintain__check(h.maintain);
+    look_at_all(h.maintain);
     task = take(&h, h.worker, 0);
     expect_str(explained(&h, task.id).table, "db.other");
     expect_double(explained(&h, task.id).decision->inputs.table_share, 0);
@@ -696,6 +704,42 @@ TARN_TEST(order, a_table_that_took_much_waits_for_one_that_took_nothing)
     tarn_table_unref(other);
 }
 
+TARN_TEST(order, a_table_with_work_all_the_time_keeps_no_other_waiting)
+{
+    TARN_OWN(house_fini) struct house h;
+    quiet_house(&h, t, (struct tarn_maintain_options){0});
+    struct tarn_table *tables[] = {h.table, make_table(&h, "t1"), make_table(&h, "t2")};
+    for (size_t i = 0; i < TARN_COUNT_OF(tables); i++)
+        load_into(&h, tables[i], tarn_arena_printf(t->arena, "t%zu", i), 5);
+    for (size_t i = 0; i < TARN_COUNT_OF(tables); i++) { /* a tick has time for one */
+        expect_true(tarn_maintain__check(h.maintain, 0));
+        struct tarn_job_info *jobs;
+        size_t count;
+        expect_ok(tarn_maintain_jobs(t->op, h.maintain, NULL, false, false, &jobs, &count));
+        expect_int(count, i + 1);
+        for (size_t j = 0; j <= i; j++)
+            tarn_maintain_notice(h.maintain, tables[j]);
+    }
+    tarn_table_unref(tables[1]);
+    tarn_table_unref(tables[2]);
+}
+
+TARN_TEST(order, buckets_that_a_tick_has_no_time_for_are_looked_at_by_the_next)
+{
+    TARN_OWN(house_fini) struct house h;
+    quiet_house(&h, t, (struct tarn_maintain_options){0});
+    load_into(&h, h.table, "t", 5);
+    look_at_all(h.maintain);
+    for (int bucket = 0; bucket < 4; bucket++)
+        tarn_table_touch(h.table, tarn_row_empty(), bucket);
+    tarn_maintain_notice(h.maintain, h.table);
+    for (size_t left = 4; left-- > 0;) {
+        expect_true(tarn_maintain__check(h.maintain, 0));
+        expect_int(tarn_map_count(tarn_maintain__followed(h.maintain, h.table)->changed), left);
+    }
+    expect_false(tarn_maintain__check(h.maintain, 0));
+}
+
 TARN_TEST(
     order,
     commits_are_followed_without_reading) /* what the index is asked for is counted by its removal */
@@ -703,9 +747,9 @@ TARN_TEST(
     TARN_OWN(house_fini) struct house h;
     quiet_house(&h, t, (struct tarn_maintain_options){0});
     load_into(&h, h.table, "t", 1);
-    tarn_maintain__check(h.maintain); /* the first look reads */
+    look_at_all(h.maintain); /* the first look reads */
     load_into(&h, h.table, "t", 3);
-    tarn_maintain__check(h.maintain);
+    look_at_all(h.maintain);
     expect_int(take(&h, h.worker, 0).id, 0);
     load_into(&h, h.table, "t", 1);
     pthread_mutex_lock(&h.maintain->pictures_lock);
@@ -714,7 +758,7 @@ TARN_TEST(
     expect_true(p->known); /* by what the commits said */
     expect_int(p->picture.run_count, 5);
     pthread_mutex_unlock(&h.maintain->pictures_lock);
-    tarn_maintain__check(h.maintain);
+    look_at_all(h.maintain);
     expect_int(take(&h, h.worker, 0).file_count, 5);
 }
 
@@ -723,13 +767,13 @@ TARN_TEST(budget, holds_back_what_is_too_much_and_says_so)
     TARN_OWN(house_fini) struct house h;
     quiet_house(&h, t, (struct tarn_maintain_options){.table_bytes_per_second = 1});
     load_into(&h, h.table, "t", 5);
-    tarn_maintain__check(h.maintain);
+    look_at_all(h.maintain);
     struct tarn_task task = take(&h, h.worker, 0); /* 500 bytes, of 10: the bucket was full */
     int64_t snapshot;
     expect_ok(report(&h, h.worker, &task, &snapshot));
     expect_int(explained(&h, task.id).decision->bytes_of_table.tokens, 10);
     load_into(&h, h.table, "t", 5);
-    tarn_maintain__check(h.maintain);
+    look_at_all(h.maintain);
     expect_int(take(&h, h.worker, 0).id, 0);
     struct tarn_job_info job = explained(&h, task.id + 1);
     expect_str(job.state, "queued");
@@ -737,7 +781,7 @@ TARN_TEST(budget, holds_back_what_is_too_much_and_says_so)
     expect_true(job.decision->bytes_of_table.tokens < -480);
     struct tarn_table *other = make_table(&h, "other"); /* nobody else is held back */
     load_into(&h, other, "other", 5);
-    tarn_maintain__check(h.maintain);
+    look_at_all(h.maintain);
     expect_int(take(&h, h.worker, 0).file_count, 5);
     tarn_table_unref(other);
 }
@@ -749,7 +793,7 @@ TARN_TEST(budget, bounds_what_runs_at_the_same_time)
     struct tarn_table *other = make_table(&h, "other");
     load_into(&h, h.table, "t", 5);
     load_into(&h, other, "other", 5);
-    tarn_maintain__check(h.maintain);
+    look_at_all(h.maintain);
     struct tarn_task task = take(&h, h.worker, 0);
     expect_int(task.file_count, 5);
     expect_int(take(&h, h.worker, 0).id, 0);
@@ -766,11 +810,11 @@ TARN_TEST(window, puts_off_all_but_what_somebody_waits_for)
         &h, t,
         (struct tarn_maintain_options){.window = {(minute + 120) % 1440, (minute + 180) % 1440}});
     load_into(&h, h.table, "t", 5);
-    tarn_maintain__check(h.maintain);
+    look_at_all(h.maintain);
     expect_int(take(&h, h.worker, 0).id, 0);
     expect_str(explained(&h, 1).decision->held_by, "compaction.window");
     load_into(&h, h.table, "t", 4); /* past the stop trigger */
-    tarn_maintain__check(h.maintain);
+    look_at_all(h.maintain);
     expect_int(take(&h, h.worker, 0).file_count, 9);
 }
 
@@ -791,7 +835,7 @@ TARN_TEST(backlog, tells_writers_to_slow_down_and_to_wait)
     quiet_house(&h, t, (struct tarn_maintain_options){0});
     load_into(&h, h.table, "t", 1);
     expect_int(advice(&h), TARN_BACKLOG_NONE); /* nothing is known yet */
-    tarn_maintain__check(h.maintain);
+    look_at_all(h.maintain);
     load_into(&h, h.table, "t", 4);
     expect_int(advice(&h), TARN_BACKLOG_NONE);
     load_into(&h, h.table, "t", 1);
@@ -800,7 +844,7 @@ TARN_TEST(backlog, tells_writers_to_slow_down_and_to_wait)
     expect_int(advice(&h), TARN_BACKLOG_BEHIND);
     load_into(&h, h.table, "t", 1);
     expect_int(advice(&h), TARN_BACKLOG_WAIT); /* 9, the stop trigger is 8 */
-    tarn_maintain__check(h.maintain);
+    look_at_all(h.maintain);
     struct tarn_task task = take(&h, h.worker, 0);
     expect_int(advice(&h), TARN_BACKLOG_WAIT); /* it runs */
     int64_t snapshot;
@@ -855,7 +899,7 @@ static void compact_all(struct house *h, struct fed *f)
 {
     for (;;) {
         tarn_maintain_notice(h->maintain, f->table);
-        tarn_maintain__check(h->maintain);
+        look_at_all(h->maintain);
         struct tarn_task task = take(h, h->worker, 0);
         if (task.id == 0)
             return;
