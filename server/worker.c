@@ -275,6 +275,7 @@ static struct tarn_status *start(struct worker *worker)
         .version = TARN_VERSION,
         .slots = worker->arguments.slots,
         .memory_max_bytes = tarn_conf_int(worker->conf, TARN_CONF_worker_memory),
+        .write_buffer_size = write_buffer_size(worker->conf),
         .scratch_dir = worker->scratch_dir,
     };
     worker->work = tarn_work_start(&work);

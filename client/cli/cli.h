@@ -117,6 +117,7 @@ struct tarn_status *tarn_cli_options(struct tarn_cli *cli);
 struct tarn_status *tarn_cli_commits(struct tarn_cli *cli);
 /* compact.c */
 struct tarn_status *tarn_cli_compact(struct tarn_cli *cli);
+struct tarn_status *tarn_cli_rescale(struct tarn_cli *cli);
 struct tarn_status *tarn_cli_jobs(struct tarn_cli *cli);
 /* advise.c */
 struct tarn_status *tarn_cli_advise(struct tarn_cli *cli);
@@ -162,7 +163,8 @@ extern const struct tarn_cli_option tarn_cli_commits_options[], tarn_cli_db_crea
     tarn_cli_table_alter_options[], tarn_cli_table_drop_options[], tarn_cli_load_options[],
     tarn_cli_scan_options[], tarn_cli_version_options[], tarn_cli_plan_options[],
     tarn_cli_files_options[], tarn_cli_snapshots_options[], tarn_cli_options_options[],
-    tarn_cli_compact_options[], tarn_cli_jobs_options[], tarn_cli_adopt_options[];
+    tarn_cli_compact_options[], tarn_cli_rescale_options[], tarn_cli_jobs_options[],
+    tarn_cli_adopt_options[];
 extern const struct tarn_cli_option tarn_cli_watch_options[], tarn_cli_consumer_set_options[],
     tarn_cli_tag_create_options[], tarn_cli_rollback_options[], tarn_cli_schema_rollback_options[],
     tarn_cli_table_replace_options[], tarn_cli_partitions_create_options[],

@@ -193,6 +193,13 @@ const struct tarn_cli_command tarn_cli_commands[] = {
     {"compact", "DATABASE.TABLE", 1, 1, tarn_cli_compact_options, tarn_cli_compact,
      "merge the files of a table",
      "  tarn compact shop.orders --full --partition dt=2026-01-31 --wait"},
+    {"rescale", "DATABASE.TABLE", 1, 1, tarn_cli_rescale_options, tarn_cli_rescale,
+     "give a table with fixed buckets another number of them",
+     "Sets option bucket, and rewrites the partitions to it, each in one commit. Reads and loads go on: a partition has its old buckets until\n"
+     "all of it is in the new ones; what is loaded into it meanwhile makes its rewriting begin anew. Writers that aren't told\n"
+     "(Flink, Spark) get BUCKET_MISMATCH, and restart. Ended in between, asked again it goes on with what is left.\n\n"
+     "  tarn rescale shop.orders --buckets 16\n"
+     "  tarn rescale shop.orders --buckets 16 --partition dt=2026-01-31"},
     {"advise", "DATABASE.TABLE", 1, 1, tarn_cli_advise_options, tarn_cli_advise,
      "what other settings would do to a primary-key table",
      "Replays what the retained snapshots loaded, with the settings of now and with better ones: buckets (by size, and by what one\n"

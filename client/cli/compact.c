@@ -13,7 +13,17 @@ const struct tarn_cli_option tarn_cli_compact_options[] = {
     {"dry-run", 0, NULL, "say what would be done, and do nothing", false},
     {0},
 };
+const struct tarn_cli_option tarn_cli_rescale_options[] = {
+    {"buckets", 0, "N", "so many from now on", false},
+    {"partition", 0, "K=V[,K=V]",
+     "only this partition; others keep their buckets, new ones get N; k=null: where k is null",
+     false},
+    {"no-wait", 0, NULL, "end once it is queued; else when it is done", false},
+    {"dry-run", 0, NULL, "say what would be done, and do nothing", false},
+    {0},
+};
 const struct tarn_cli_option tarn_cli_jobs_options[] = {
+    {"cancel", 0, NULL, "end JOB, which is queued or runs: nothing of it is committed", false},
     {"table", 0, "DATABASE.TABLE", "only those of this table", false},
     {"ended", 0, NULL, "those that ended lately, too", false},
     {"explain", 0, NULL,
@@ -103,6 +113,20 @@ static void add_job(struct tarn_cli_list *list, const Tarn__V1__Job *job)
         tarn_cli_list_any(list, tarn_cli_message_json(&job->decision->base), tarn_slice_str(""));
 }
 
+static struct tarn_status *cancel(struct tarn_cli *cli, int64_t id)
+{
+    Tarn__V1__CancelJobRequest request = TARN__V1__CANCEL_JOB_REQUEST__INIT;
+    TARN_OWN(tarn_cli_message_drop) Tarn__V1__CancelJobResponse *answer = NULL;
+    TARN_OWN(tarn_cli_record_drop) struct tarn_cli_record *r = tarn_cli_record_new(cli);
+
+    request.id = id;
+    TARN_TRY(tarn_cli_ask(cli, "MaintenanceService/CancelJob", &request.base,
+                          &tarn__v1__cancel_job_response__descriptor, &answer));
+    tarn_cli_say(cli, "cancelled job %" PRId64, id);
+    tarn_cli_record_int(r, "cancelled", NULL, TARN_CLI_INT, id);
+    return tarn_cli_record_end(r);
+}
+
 struct tarn_status *tarn_cli_jobs(struct tarn_cli *cli)
 {
     Tarn__V1__ListJobsRequest request = TARN__V1__LIST_JOBS_REQUEST__INIT;
@@ -117,6 +141,10 @@ struct tarn_status *tarn_cli_jobs(struct tarn_cli *cli)
         if (status != NULL)
             return tarn_cli_misused(cli, tarn_status_wrap(status, "JOB"));
     }
+    if (tarn_cli_args_has(&cli->args, "cancel"))
+        return one ? cancel(cli, id)
+                   : tarn_cli_misused(
+                         cli, tarn_status_new(TARN_INVALID_ARGUMENT, "--cancel: which JOB?"));
     if (table != NULL)
         TARN_TRY(tarn_cli_table_ref(cli, table, &request.table));
     request.explain = tarn_cli_args_has(&cli->args, "explain");
@@ -164,17 +192,18 @@ static struct tarn_status *follow(struct tarn_client_stream *stream,
     }
 }
 
-static void say_compacted(struct tarn_cli *cli, const Tarn__V1__CompactProgress *p)
+static void say_compacted(struct tarn_cli *cli, const Tarn__V1__CompactProgress *p,
+                          const char *what, bool waited)
 {
     TARN_OWN(tarn_buf_drop) struct tarn_buf size = {0};
     const char *tasks = p->tasks_total == 1 ? "task" : "tasks";
 
     tarn_format_size(p->bytes_rewritten, &size);
     if (p->tasks_total == 0)
-        tarn_cli_say(cli, "nothing to compact");
+        tarn_cli_say(cli, "nothing to %s", what);
     else if (tarn_cli_args_has(&cli->args, "dry-run"))
         tarn_cli_say(cli, "would run %" PRId64 " %s", p->tasks_total, tasks);
-    else if (!tarn_cli_args_has(&cli->args, "wait"))
+    else if (!waited)
         tarn_cli_say(cli, "queued %" PRId64 " %s; tarn jobs shows them", p->tasks_total, tasks);
     else
         tarn_cli_say(cli,
@@ -185,11 +214,11 @@ static void say_compacted(struct tarn_cli *cli, const Tarn__V1__CompactProgress 
 }
 
 static struct tarn_status *show(struct tarn_cli *cli, const Tarn__V1__CompactProgress *first,
-                                const Tarn__V1__CompactProgress *end)
+                                const Tarn__V1__CompactProgress *end, const char *what, bool waited)
 {
     TARN_OWN(tarn_cli_record_drop) struct tarn_cli_record *r = tarn_cli_record_new(cli);
 
-    say_compacted(cli, end);
+    say_compacted(cli, end, what, waited);
     tarn_cli_record_int(r, "snapshot", NULL, TARN_CLI_INT, end->snapshot_id);
     tarn_cli_record_int(r, "tasks_total", NULL, TARN_CLI_INT, end->tasks_total);
     tarn_cli_record_int(r, "tasks_done", NULL, TARN_CLI_INT, end->tasks_done);
@@ -197,8 +226,7 @@ static struct tarn_status *show(struct tarn_cli *cli, const Tarn__V1__CompactPro
     tarn_cli_record_int(r, "files_before", NULL, TARN_CLI_INT, end->files_before);
     tarn_cli_record_int(r, "files_after", NULL, TARN_CLI_INT, end->files_after);
     tarn_cli_record_int(r, "bytes_rewritten", NULL, TARN_CLI_INT, end->bytes_rewritten);
-    bool show_picks =
-        !tarn_cli_args_has(&cli->args, "wait") || tarn_cli_args_has(&cli->args, "dry-run");
+    bool show_picks = !waited || tarn_cli_args_has(&cli->args, "dry-run");
     struct tarn_cli_list *list = tarn_cli_record_list(
         r, "picks", show_picks ? "picked" : NULL, explain_columns, TARN_COUNT_OF(explain_columns));
     for (size_t i = 0; i < first->n_picks; i++)
@@ -214,13 +242,27 @@ static struct tarn_status *show(struct tarn_cli *cli, const Tarn__V1__CompactPro
     return TARN_OK;
 }
 
-struct tarn_status *tarn_cli_compact(struct tarn_cli *cli)
+static struct tarn_status *run(struct tarn_cli *cli, const char *method, const char *what,
+                               const ProtobufCMessage *request, bool wait)
 {
-    Tarn__V1__CompactRequest request = TARN__V1__COMPACT_REQUEST__INIT;
     TARN_OWN(tarn_client_stream_drop) struct tarn_client_stream *stream = NULL;
     TARN_OWN(tarn_cli_message_drop) Tarn__V1__CompactProgress *first = NULL;
     TARN_OWN(tarn_cli_message_drop) Tarn__V1__CompactProgress *last = NULL;
     struct tarn_cli_progress progress;
+
+    TARN_TRY(tarn_cli_ask_stream(cli, method, request, &stream));
+    tarn_cli_progress_start(&progress, cli, what, false, 0);
+    struct tarn_status *status = follow(stream, &progress, &first, &last);
+    tarn_cli_progress_end(&progress);
+    TARN_TRY(status);
+    if (first == NULL)
+        return tarn_status_new(TARN_INTERNAL, "the server answered a %s with nothing", what);
+    return show(cli, first, last != NULL ? last : first, what, wait);
+}
+
+struct tarn_status *tarn_cli_compact(struct tarn_cli *cli)
+{
+    Tarn__V1__CompactRequest request = TARN__V1__COMPACT_REQUEST__INIT;
 
     TARN_TRY(tarn_cli_table_ref(cli, cli->args.words[0], &request.table));
     const char *partition = tarn_cli_args_text(&cli->args, "partition");
@@ -230,12 +272,27 @@ struct tarn_status *tarn_cli_compact(struct tarn_cli *cli)
     request.full = tarn_cli_args_has(&cli->args, "full");
     request.wait = tarn_cli_args_has(&cli->args, "wait");
     request.dry_run = tarn_cli_args_has(&cli->args, "dry-run");
-    TARN_TRY(tarn_cli_ask_stream(cli, "MaintenanceService/Compact", &request.base, &stream));
-    tarn_cli_progress_start(&progress, cli, "compact", false, 0);
-    struct tarn_status *status = follow(stream, &progress, &first, &last);
-    tarn_cli_progress_end(&progress);
-    TARN_TRY(status);
-    if (first == NULL)
-        return tarn_status_new(TARN_INTERNAL, "the server answered a compaction with nothing");
-    return show(cli, first, last != NULL ? last : first);
+    return run(cli, "MaintenanceService/Compact", "compact", &request.base, request.wait);
+}
+
+/* --- rescale --- */
+
+struct tarn_status *tarn_cli_rescale(struct tarn_cli *cli)
+{
+    Tarn__V1__RescaleRequest request = TARN__V1__RESCALE_REQUEST__INIT;
+    int64_t buckets = 0;
+
+    TARN_TRY(tarn_cli_table_ref(cli, cli->args.words[0], &request.table));
+    const char *partition = tarn_cli_args_text(&cli->args, "partition");
+    if (partition != NULL)
+        TARN_TRY(tarn_cli_partition(cli, partition, "--partition", &request.partition,
+                                    &request.n_partition));
+    TARN_TRY(tarn_cli_args_int(&cli->args, "buckets", 1, &buckets));
+    if (buckets < 1 || buckets > INT32_MAX)
+        return tarn_cli_misused(
+            cli, tarn_status_new(TARN_INVALID_ARGUMENT, "--buckets N: how many are there to be?"));
+    request.buckets = (int32_t)buckets;
+    request.wait = !tarn_cli_args_has(&cli->args, "no-wait");
+    request.dry_run = tarn_cli_args_has(&cli->args, "dry-run");
+    return run(cli, "MaintenanceService/Rescale", "rescale", &request.base, request.wait);
 }

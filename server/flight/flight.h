@@ -42,11 +42,16 @@ TARN_MUST struct tarn_status *tarn_flight_table_open(struct tarn_flight_tables *
                                                      const Tarn__V1__TableDescription *description,
                                                      struct tarn_arena *arena,
                                                      struct tarn_merge_table *out);
-/* Packed entries, all of that partition and bucket, into the arena. */
+#define TARN_FLIGHT_ANY_BUCKET INT32_MIN
+/* Packed entries, all of that partition and bucket (or of any), into the arena. */
 TARN_MUST struct tarn_status *tarn_flight_entries_unpack(const ProtobufCBinaryData *packed,
                                                          size_t count, struct tarn_slice partition,
                                                          int32_t bucket, struct tarn_arena *arena,
                                                          struct tarn_manifest_entry **out);
+/* A block of sequence numbers, asked of the daemon. */
+TARN_MUST struct tarn_status *tarn_flight_reserve_sequences(
+    struct tarn_channel *daemon, struct tarn_op *op, const char *table_uuid,
+    struct tarn_slice partition, int32_t bucket, int64_t count, int64_t *first);
 /* Entries with statistics, as the fields of a message; in the arena. */
 ProtobufCBinaryData *tarn_flight_entries_pack(const struct tarn_manifest_entry *entries,
                                               size_t count, struct tarn_arena *arena);

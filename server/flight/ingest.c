@@ -35,22 +35,24 @@ static struct tarn_status *reserve_sequences(void *arg, struct tarn_op *op,
                                              struct tarn_slice partition, int32_t bucket,
                                              int64_t count, int64_t *first)
 {
-    struct ingest *ingest = arg;
-    Tarn__V1__ReserveSequencesRequest request = TARN__V1__RESERVE_SEQUENCES_REQUEST__INIT;
+    const struct ingest *ingest = arg;
+    return tarn_flight_reserve_sequences(ingest->flight->options.daemon, op, ingest->table_uuid,
+                                         partition, bucket, count, first);
+}
+
+static struct tarn_status *ask_bucket_count(void *arg, struct tarn_op *op,
+                                            struct tarn_slice partition, int32_t *count)
+{
+    const struct ingest *ingest = arg;
+    Tarn__V1__GetBucketCountRequest request = TARN__V1__GET_BUCKET_COUNT_REQUEST__INIT;
     const void *message;
 
     request.table_uuid = (char *)(uintptr_t)ingest->table_uuid;
     request.partition = tarn_flight_data(partition);
-    request.bucket = bucket;
-    request.count = count;
     TARN_TRY(tarn_flight_ask(ingest->flight->options.daemon, op,
-                             "/tarn.v1.WorkerService/ReserveSequences", &request.base,
-                             &tarn__v1__reserve_sequences_response__descriptor, &message));
-    *first = ((const Tarn__V1__ReserveSequencesResponse *)message)->first;
-    int64_t end;
-    if (*first < 0 || __builtin_add_overflow(*first, count, &end))
-        return tarn_status_new(TARN_INTERNAL, "the daemon handed out sequence number %" PRId64,
-                               *first);
+                             "/tarn.v1.WorkerService/GetBucketCount", &request.base,
+                             &tarn__v1__get_bucket_count_response__descriptor, &message));
+    *count = ((const Tarn__V1__GetBucketCountResponse *)message)->buckets;
     return TARN_OK;
 }
 
@@ -126,6 +128,7 @@ static struct tarn_status *open_writer(struct ingest *ingest, struct tarn_op *op
     struct tarn_write_spec spec = {
         .sequence = reserve_sequences,
         .sequence_arg = ingest,
+        .bucket_count = ingest->task->ask_bucket_counts ? ask_bucket_count : NULL,
         /* The n-th at a time takes an n-th: together they stay near one buffer, however many there are. */
         .buffer_size = TARN_MAX(BUFFER_MIN, options->write_buffer_size / running),
         .scratch_dir = options->scratch_dir,

@@ -3,6 +3,8 @@
 
 #include <pthread.h>
 
+#include "tarn/v1/worker.pb-c.h"
+
 #define STORES_MAX 16 /* warehouses a worker meets in its life; one, as a rule */
 #define SCHEMAS_MAX 10000
 
@@ -128,7 +130,8 @@ static struct tarn_status *check_entry(const struct tarn_manifest_entry *entry,
 {
     struct tarn_slice name = entry->file.name;
 
-    if (entry->bucket != bucket || !tarn_slice_equal(entry->partition, partition))
+    if ((bucket != TARN_FLIGHT_ANY_BUCKET && entry->bucket != bucket) ||
+        !tarn_slice_equal(entry->partition, partition))
         return tarn_status_new(TARN_INVALID_ARGUMENT, "file %.*s belongs to another bucket",
                                TARN_SLICE_ARG(name));
     if (name.size == 0 || memchr(name.data, '/', name.size) != NULL ||
@@ -165,4 +168,26 @@ ProtobufCBinaryData *tarn_flight_entries_pack(const struct tarn_manifest_entry *
         out[i] = tarn_flight_data(tarn_arena_copy(arena, tarn_buf_slice(&bytes)));
     }
     return out;
+}
+
+struct tarn_status *tarn_flight_reserve_sequences(struct tarn_channel *daemon, struct tarn_op *op,
+                                                  const char *table_uuid,
+                                                  struct tarn_slice partition, int32_t bucket,
+                                                  int64_t count, int64_t *first)
+{
+    Tarn__V1__ReserveSequencesRequest request = TARN__V1__RESERVE_SEQUENCES_REQUEST__INIT;
+    const void *message;
+
+    request.table_uuid = (char *)(uintptr_t)table_uuid;
+    request.partition = tarn_flight_data(partition);
+    request.bucket = bucket;
+    request.count = count;
+    TARN_TRY(tarn_flight_ask(daemon, op, "/tarn.v1.WorkerService/ReserveSequences", &request.base,
+                             &tarn__v1__reserve_sequences_response__descriptor, &message));
+    *first = ((const Tarn__V1__ReserveSequencesResponse *)message)->first;
+    int64_t end;
+    if (*first < 0 || __builtin_add_overflow(*first, count, &end))
+        return tarn_status_new(TARN_INTERNAL, "the daemon handed out sequence number %" PRId64,
+                               *first);
+    return TARN_OK;
 }

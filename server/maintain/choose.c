@@ -140,6 +140,9 @@ const char *tarn_maintain__held_by(struct tarn_maintain *m, struct task *t, int6
 {
     if (t->not_before_ms > now_ms)
         return "back-off";
+    const char *rescale = tarn_maintain__held_by_rescale(m, t);
+    if (rescale != NULL)
+        return rescale;
     if (is_put_off(m, t))
         return "compaction.window";
     if (is_over(t->of_database->running, m->options.database_tasks))
@@ -234,6 +237,9 @@ struct task *tarn_maintain__choose(struct tarn_maintain *m, const struct worker 
         if (t->state != TASK_QUEUED)
             continue;
         c->queued_count++;
+        if (t->rescale && (w->address == NULL ||
+                           w->address[0] == '\0')) /* takes compactions alone (worker.proto) */
+            continue;
         if (tarn_maintain__held_by(m, t, c->now_ms) == NULL)
             rank(c, t, tarn_maintain__priority(m, c, t));
     }

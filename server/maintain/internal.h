@@ -25,9 +25,12 @@
     1000000 /* beyond, buckets that need nothing are read anew when they change */
 #define TARN_UNAWARE_FILES_MAX 20000 /* of a partition without buckets: more than one pick takes */
 #define TARN_ALTERNATIVES_MAX 3      /* kept of a choice */
-#define TARN_TICK_MS 50          /* a look at tables that changed; the rest is left to the next */
-#define TARN_TICK_EVERY_MS 100   /* while there is a rest */
-#define TARN_COOL_DOWN_MS 600000 /* a bucket whose task failed for good is left alone so long */
+#define TARN_TICK_MS 50            /* a look at tables that changed; the rest is left to the next */
+#define TARN_TICK_EVERY_MS 100     /* while there is a rest */
+#define TARN_RESCALE_BUCKET (-3)   /* in the place of a bucket: no table has it */
+#define TARN_RESCALE_TRIES_MAX 20  /* each lost to a commit that came meanwhile */
+#define TARN_RESCALE_TRIES_ALONE 3 /* from here on loads wait for it */
+#define TARN_COOL_DOWN_MS 600000   /* a bucket whose task failed for good is left alone so long */
 
 enum task_state { TASK_QUEUED, TASK_LEASED, TASK_DONE, TASK_FAILED };
 
@@ -50,6 +53,7 @@ struct task {
     struct tarn_buf partition;
     struct tarn_buf partition_text;
     int32_t bucket;
+    bool rescale; /* all of the partition; bucket is TARN_RESCALE_BUCKET */
     bool full;
     bool full_next; /* asked for in full while it was being done in part: goes on so */
     bool ordered;   /* by tarn compact */
@@ -99,6 +103,7 @@ struct tarn_maintain {
     struct tenant of_all;
     struct tarn_budget cpu;
     int64_t running_memory, choice, sweep_ms;
+    size_t rescale_count; /* of open tasks */
     int64_t next_id, next_token;
     struct tarn_map *dirty;    /* uuid -> struct tarn_table, one ref each: to be looked at */
     struct tarn_map *checking; /* as dirty: of this round, those up to checking_at are through */
@@ -118,6 +123,10 @@ struct tarn_maintain {
     atomic_bool expire_runs;
 };
 
+/* Does its partition begin with these values? */
+bool tarn_maintain__has_prefix(const struct tarn_schema *schema, struct tarn_slice partition,
+                               const struct tarn_value *prefix, size_t count,
+                               struct tarn_arena *arena);
 void tarn_maintain__task_free(struct task *task);
 struct worker *tarn_maintain__worker(struct tarn_maintain *maintain,
                                      const char *id); /* lock held; NULL: unknown */
@@ -154,6 +163,10 @@ void tarn_maintain__make_wish(const struct tarn_maintain *maintain,
 /* Queues work on a bucket unless it has some (M1); the id, or 0. lock held. */
 int64_t tarn_maintain__enqueue(struct tarn_maintain *maintain, struct tarn_table *table,
                                const struct tarn_schema *schema, const struct wish *wish);
+/* Not open yet. lock held */
+struct task *tarn_maintain__new_task(struct tarn_maintain *maintain, struct tarn_table *table,
+                                     const struct tarn_schema *schema, struct tarn_slice partition,
+                                     int32_t bucket);
 void tarn_maintain__open(struct tarn_maintain *maintain, struct task *consumed); /* lock held */
 /* WAIT becomes BEHIND where compaction of the bucket is held back, or nobody is there to do it. */
 void tarn_maintain__check_backlog(struct tarn_maintain *maintain, struct tarn_table *table,
@@ -208,6 +221,15 @@ TARN_MUST struct tarn_status *tarn_maintain__read_picture(struct tarn_op *op,
 /* False: something came while it was read. */
 bool tarn_maintain__keep_picture(struct pictured *pictured, struct read_picture *consumed);
 void tarn_maintain__measure_lag(struct tarn_maintain *maintain); /* takes the lock */
+
+/* --- rescale.c; lock held --- */
+/* The other of two that would be in each other's way, a rescale and compactions of its partition: it goes first. NULL: none does. */
+const char *tarn_maintain__held_by_rescale(struct tarn_maintain *maintain, const struct task *task);
+/* No lock held. What a worker rescales; *nothing: it has the table's bucket count. */
+TARN_MUST struct tarn_status *tarn_maintain__fill_rescale(struct tarn_op *op,
+                                                          struct tarn_table *table,
+                                                          struct tarn_slice partition,
+                                                          struct tarn_task *out, bool *nothing);
 
 /* --- choose.c; lock held --- */
 struct choice {

@@ -126,6 +126,7 @@ struct tarn_task { /* what a worker is given; lies in the op's arena */
     int64_t seen_id;   /* they are live in this snapshot */
     int output_level, top_level;
     bool drop_delete;
+    bool rescale;    /* all files of the partition; `bucket` and levels say nothing */
     const char *why; /* the rule that picked them */
     struct tarn_manifest_entry
         *above; /* changelog-producer = lookup: the bucket's files above the output level */
@@ -185,7 +186,7 @@ struct tarn_budget_state {
 struct tarn_decision {
     int64_t decided_ms; /* when it was leased; 0: it wasn't, and this is as it stands now */
     const char *
-        held_by; /* of a queued one: what holds it back ("back-off", or a key of the configuration); "": nothing; NULL: it ran */
+        held_by; /* of a queued one: what holds it back ("back-off", "rescale" or "compact" that is in its way, or a key of the configuration); "": nothing; NULL: it ran */
     int64_t queued_count;
     struct tarn_score_inputs inputs;
     struct tarn_score score;
@@ -199,6 +200,7 @@ struct tarn_decision {
 struct tarn_job_info {
     int64_t id;
     const char *table, *partition, *state, *why, *worker, *failure;
+    const char *kind; /* "compact", "rescale" */
     int32_t bucket, file_count, output_level, attempts;
     int64_t bytes, created_ms, ended_ms;
     double priority;
@@ -221,6 +223,29 @@ TARN_MUST struct tarn_status *tarn_maintain_compact(struct tarn_op *op,
                                                     struct tarn_maintain *maintain,
                                                     const struct tarn_compact_order *order,
                                                     struct tarn_job_info **picks, size_t *count);
+/* `tarn rescale`: queues the partitions whose bucket count isn't `bucket_count`, which the table's option says already unless it is a dry run. */
+struct tarn_rescale_order {
+    struct tarn_table *table;
+    int32_t bucket_count;
+    bool dry_run;
+    const struct tarn_value *prefix; /* as above */
+    size_t prefix_count;
+};
+TARN_MUST struct tarn_status *tarn_maintain_rescale(struct tarn_op *op,
+                                                    struct tarn_maintain *maintain,
+                                                    const struct tarn_rescale_order *order,
+                                                    struct tarn_job_info **picks, size_t *count);
+/* UNSUPPORTED_FEATURE: it has no fixed buckets, or what a rescale would lose. */
+TARN_MUST struct tarn_status *tarn_maintain_may_rescale(const struct tarn_table_view *view,
+                                                        const char *table);
+/* A load that would be written into a partition that has been rescaled in vain for a while waits for that, at most wait_ms: it is
+ * written for the new buckets afterwards. */
+void tarn_maintain_let_rescale(struct tarn_op *op, struct tarn_maintain *maintain,
+                               struct tarn_table *table, const struct tarn_manifest_entry *entries,
+                               size_t count, int64_t wait_ms);
+/* Ends a task that is queued or leased. INVALID_ARGUMENT: there is none of that id, or its result is being committed. */
+TARN_MUST struct tarn_status *tarn_maintain_cancel(struct tarn_op *op,
+                                                   struct tarn_maintain *maintain, int64_t id);
 struct tarn_compact_state {
     int64_t done, failed, bytes_rewritten, last_snapshot_id;
     const char *failure; /* the first; in the op's arena, or NULL */

@@ -5,7 +5,8 @@
 /* The queue: leasing tasks, keeping leases alive, and committing what comes back. */
 
 #define BACK_OFF_MS 1000
-#define SWEEP_MS 60000 /* between two looks for tenants that are forgotten */
+#define RESCALE_BACK_OFF_MS 500 /* as a rule it lost to a commit */
+#define SWEEP_MS 60000          /* between two looks for tenants that are forgotten */
 
 static void tick(void *arg);
 
@@ -159,6 +160,7 @@ void tarn_maintain__open(struct tarn_maintain *m, struct task *t)
     TARN_OWN(tarn_buf_drop) struct tarn_buf key = {0};
     TARN_GROW(m->open, m->open_count, m->open_capacity);
     t->place = m->open_count;
+    m->rescale_count += t->rescale;
     m->open[m->open_count++] = t;
     tarn_map_set(m->ids, id_key(&t->id), t);
     tarn_maintain__bucket_key(t->table, tarn_buf_slice(&t->partition), t->bucket, &key);
@@ -173,6 +175,7 @@ static void move_to_ended(struct tarn_maintain *m, struct task *t)
     tarn_maintain__bucket_key(t->table, tarn_buf_slice(&t->partition), t->bucket, &key);
     tarn_map_remove(m->open_buckets, tarn_buf_slice(&key));
     tarn_maintain__leave_tenants(t);
+    m->rescale_count -= t->rescale;
     m->open[t->place] = m->open[--m->open_count];
     m->open[t->place]->place = t->place;
     tarn_metric_set(TARN_M_TASKS_QUEUED, NULL, (double)m->open_count);
@@ -236,12 +239,14 @@ static void fail_lease(struct tarn_maintain *m, struct task *t, enum tarn_reason
     tarn_log(NULL, TARN_WARN, "task.failed", "id=%" PRId64 " table=%s attempts=%d error=%s", t->id,
              tarn_log_quote(NULL, tarn_table_name(t->table)), t->attempts,
              tarn_log_quote(NULL, failure));
-    if (t->attempts >= TARN_TASK_TRIES_MAX || is_final(reason)) {
+    int tries_max = t->rescale ? TARN_RESCALE_TRIES_MAX : TARN_TASK_TRIES_MAX;
+    if (t->attempts >= tries_max || is_final(reason)) {
         end_task(m, t, TASK_FAILED);
         return;
     }
     t->state = TASK_QUEUED;
-    t->not_before_ms = tarn_clock_mono_ms() + (BACK_OFF_MS << TARN_MIN(t->attempts, 10));
+    int64_t pause_ms = t->rescale ? RESCALE_BACK_OFF_MS : BACK_OFF_MS << TARN_MIN(t->attempts, 10);
+    t->not_before_ms = tarn_clock_mono_ms() + pause_ms;
     pthread_cond_broadcast(&m->changed);
 }
 
@@ -383,7 +388,8 @@ static void note_filled(struct tarn_maintain *m, struct task *t, const struct ta
     t->file_count = (int32_t)filled->file_count;
     t->output_level = filled->output_level;
     tarn_maintain__charge(m, t, bytes - t->charged);
-    tarn_maintain__keep_pick(t, explained);
+    if (explained != NULL)
+        tarn_maintain__keep_pick(t, explained);
 }
 
 /* One task for the worker; *got false: none is due. The lock is held, and let go while the bucket is read. */
@@ -403,15 +409,17 @@ static struct tarn_status *lease_one(struct tarn_op *op, struct tarn_maintain *m
         int64_t id = t->id, token = t->token;
         struct tarn_slice partition = tarn_arena_copy(op->arena, tarn_buf_slice(&t->partition));
         int32_t bucket = t->bucket;
-        bool full = t->full, nothing = false;
+        bool full = t->full, rescale = t->rescale, nothing = false;
         *out = (struct tarn_task){.id = id,
                                   .token = token,
                                   .lease_ms = m->options.lease_ms,
                                   .table = tarn_table_ref(t->table)};
         struct tarn_explained_pick *explained = NULL;
         pthread_mutex_unlock(&m->lock);
-        struct tarn_status *s = fill_task(op, m->options.catalog, out->table, partition, bucket,
-                                          full, out, &explained, &nothing);
+        struct tarn_status *s =
+            rescale ? tarn_maintain__fill_rescale(op, out->table, partition, out, &nothing)
+                    : fill_task(op, m->options.catalog, out->table, partition, bucket, full, out,
+                                &explained, &nothing);
         pthread_mutex_lock(&m->lock);
         if (s == TARN_OK && !nothing) {
             t = find_task(m, id);
@@ -491,23 +499,30 @@ struct tarn_status *tarn_maintain_renew(struct tarn_op *op, struct tarn_maintain
 
 /* --- reports --- */
 
+/* Of a rescale: an overwrite whose DELETEs are given. It is refused where they are not all that there is (conflict.c). */
 static struct tarn_status *commit_result(struct tarn_op *op, struct tarn_table *table,
-                                         const struct tarn_report *report, int64_t *snapshot_id)
+                                         const struct tarn_report *report, bool rescale,
+                                         int64_t *snapshot_id)
 {
+    struct tarn_commit_part part = {
+        .entries = report->entries,
+        .count = report->entry_count,
+        .changelog = report->changelog,
+        .changelog_count = report->changelog_count,
+    };
     struct tarn_commit commit = {
         .user = tarn_slice_str(TARN_COMPACTION_USER),
         .identifier = TARN_COMMIT_IDENTIFIER_BATCH,
         .watermark = TARN_SNAPSHOT_NONE,
         .base_snapshot_id = TARN_SNAPSHOT_NONE,
-        .compact.entries = report->entries,
-        .compact.count = report->entry_count,
-        .compact.changelog = report->changelog,
-        .compact.changelog_count = report->changelog_count,
         .check_files = true,
     };
+    *(rescale ? &commit.append : &commit.compact) = part;
+    if (rescale)
+        commit.kind = TARN_COMMIT_OVERWRITE;
     struct tarn_commit_result result;
     TARN_TRY(tarn_table_commit(op, table, &commit, &result));
-    *snapshot_id = result.compact_snapshot_id;
+    *snapshot_id = rescale ? result.append_snapshot_id : result.compact_snapshot_id;
     return TARN_OK;
 }
 
@@ -562,7 +577,7 @@ struct tarn_status *tarn_maintain_report(struct tarn_op *op, struct tarn_maintai
     TARN_OWN(tarn_table_drop_ref) struct tarn_table *table = NULL;
     TARN_OWN(tarn_buf_drop) struct tarn_buf partition = {0};
     int32_t bucket = 0;
-    bool done = false;
+    bool done = false, rescale = false;
     *snapshot_id = 0;
     pthread_mutex_lock(&m->lock);
     struct tarn_status *s = open_report(m, worker_id, report, &table, &done, snapshot_id);
@@ -574,6 +589,7 @@ struct tarn_status *tarn_maintain_report(struct tarn_op *op, struct tarn_maintai
     if (reported != NULL) {
         tarn_buf_add_slice(&partition, tarn_buf_slice(&reported->partition));
         bucket = reported->bucket;
+        rescale = reported->rescale;
     }
     if (s == TARN_OK && !done && report->failure != TARN_NO_REASON) {
         struct task *t = find_task(m, report->lease.task_id);
@@ -585,7 +601,7 @@ struct tarn_status *tarn_maintain_report(struct tarn_op *op, struct tarn_maintai
     if (s != TARN_OK || done)
         return s;
     if (report->entry_count > 0)
-        s = commit_result(op, table, report, snapshot_id);
+        s = commit_result(op, table, report, rescale, snapshot_id);
     tarn_log(op, TARN_INFO, "task.reported",
              "id=%" PRId64 " table=%s snapshot=%" PRId64 " rows_in=%" PRId64 " rows_out=%" PRId64
              " bytes_in=%" PRId64 " bytes_out=%" PRId64 " cpu_ms=%" PRId64 " error=%s",
@@ -595,8 +611,36 @@ struct tarn_status *tarn_maintain_report(struct tarn_op *op, struct tarn_maintai
     pthread_mutex_lock(&m->lock);
     close_report(m, report, s, *snapshot_id);
     pthread_mutex_unlock(&m->lock);
-    tarn_table_touch(table, tarn_buf_slice(&partition), bucket); /* there may be more to do in it */
+    if (!rescale) /* there may be more to do in it */
+        tarn_table_touch(table, tarn_buf_slice(&partition), bucket);
     tarn_maintain_notice(m, table);
+    return s;
+}
+
+struct tarn_status *tarn_maintain_cancel(struct tarn_op *op, struct tarn_maintain *m, int64_t id)
+{
+    struct tarn_status *s = TARN_OK;
+    pthread_mutex_lock(&m->lock);
+    struct task *t = find_task(m, id);
+    if (t == NULL || (t->state != TASK_QUEUED && t->state != TASK_LEASED)) {
+        s = tarn_status_new(TARN_INVALID_ARGUMENT,
+                            "job %" PRId64 " is not queued and does not run; tarn jobs lists them",
+                            id);
+    } else if (t->state == TASK_LEASED && t->token < 0) {
+        s = tarn_status_new(TARN_INVALID_ARGUMENT,
+                            "job %" PRId64 " is done, and being committed: too late", id);
+    } else {
+        if (t->state == TASK_LEASED)
+            leave_worker(m, t);
+        t->token = 0; /* M2 */
+        t->full_next = false;
+        free(t->failure);
+        t->failure = tarn_strdup("cancelled");
+        tarn_log(op, TARN_INFO, "task.cancelled", "id=%" PRId64 " table=%s", id,
+                 tarn_log_quote(op, tarn_table_name(t->table)));
+        end_task(m, t, TASK_FAILED);
+    }
+    pthread_mutex_unlock(&m->lock);
     return s;
 }
 
@@ -620,10 +664,11 @@ static void describe(struct tarn_op *op, struct tarn_maintain *m, const struct c
                                   .table = copy(op, tarn_table_name(t->table)),
                                   .partition = copy(op, tarn_buf_cstr(&t->partition_text)),
                                   .state = state_name(t->state),
+                                  .kind = t->rescale ? "rescale" : "compact",
                                   .why = t->why,
                                   .worker = copy(op, t->worker),
                                   .failure = copy(op, t->failure),
-                                  .bucket = t->bucket,
+                                  .bucket = t->rescale ? -1 : t->bucket,
                                   .file_count = t->file_count,
                                   .output_level = t->output_level,
                                   .attempts = t->attempts,

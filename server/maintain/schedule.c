@@ -83,16 +83,16 @@ static void describe_wish(struct task *t, const struct wish *wish)
     t->oldest_ms = now - wish->inputs.lag_ms;
 }
 
-static struct task *new_task(struct tarn_maintain *m, struct tarn_table *table,
-                             const struct tarn_schema *schema, const struct wish *wish)
+struct task *tarn_maintain__new_task(struct tarn_maintain *m, struct tarn_table *table,
+                                     const struct tarn_schema *schema, struct tarn_slice partition,
+                                     int32_t bucket)
 {
     struct task *t = tarn_calloc(1, sizeof *t);
     t->id = m->next_id++;
     t->table = tarn_table_ref(table);
-    tarn_buf_add_slice(&t->partition, wish->bucket->partition);
-    tarn_status_free(tarn_partition_print(schema, wish->bucket->partition, &t->partition_text));
-    t->bucket = wish->bucket->bucket;
-    t->full = wish->full;
+    tarn_buf_add_slice(&t->partition, partition);
+    tarn_status_free(tarn_partition_print(schema, partition, &t->partition_text));
+    t->bucket = bucket;
     t->created_ms = tarn_clock_wall_ms();
     t->since_ms = tarn_clock_mono_ms();
     tarn_maintain__join_tenants(m, t);
@@ -117,7 +117,8 @@ int64_t tarn_maintain__enqueue(struct tarn_maintain *m, struct tarn_table *table
     }
     if (m->open_count >= TARN_QUEUE_MAX)
         return 0;
-    t = new_task(m, table, schema, wish);
+    t = tarn_maintain__new_task(m, table, schema, wish->bucket->partition, wish->bucket->bucket);
+    t->full = wish->full;
     t->ordered = wish->ordered;
     describe_wish(t, wish);
     tarn_maintain__open(m, t);
@@ -419,10 +420,11 @@ bool tarn_maintain__check(struct tarn_maintain *m, int64_t for_ms)
 
 /* --- tarn compact --- */
 
-static bool has_prefix(const struct tarn_schema *schema, struct tarn_slice partition,
-                       const struct tarn_compact_order *order, struct tarn_arena *arena)
+bool tarn_maintain__has_prefix(const struct tarn_schema *schema, struct tarn_slice partition,
+                               const struct tarn_value *prefix, size_t count,
+                               struct tarn_arena *arena)
 {
-    if (order->prefix_count == 0)
+    if (count == 0)
         return true;
     const struct tarn_type **types = tarn_partition_types(schema, arena);
     struct tarn_value *values =
@@ -431,8 +433,8 @@ static bool has_prefix(const struct tarn_schema *schema, struct tarn_slice parti
         tarn_row_deserialize(partition, types, schema->partition_key_count, values);
     bool same = s == TARN_OK;
     tarn_status_free(s);
-    for (size_t i = 0; same && i < order->prefix_count; i++)
-        same = tarn_value_compare(types[i], &values[i], &order->prefix[i]) == 0;
+    for (size_t i = 0; same && i < count; i++)
+        same = tarn_value_compare(types[i], &values[i], &prefix[i]) == 0;
     return same;
 }
 
@@ -446,6 +448,7 @@ static void describe_pick(struct tarn_op *op, struct tarn_table *table,
                                   .bucket = bucket->bucket,
                                   .file_count = (int32_t)pick->file_count,
                                   .output_level = pick->output_level,
+                                  .kind = "compact",
                                   .why = pick->why,
                                   .state = id == 0 ? "planned" : "queued",
                                   .worker = "",
@@ -510,7 +513,8 @@ struct tarn_status *tarn_maintain_compact(struct tarn_op *op, struct tarn_mainta
     *count = 0;
     for (size_t i = 0; i < bucket_count; i++) {
         bool picked;
-        if (!has_prefix(&view->schema, buckets[i].partition, order, op->arena))
+        if (!tarn_maintain__has_prefix(&view->schema, buckets[i].partition, order->prefix,
+                                       order->prefix_count, op->arena))
             continue;
         TARN_TRY(order_bucket(op, m, order, view, &buckets[i], &(*picks)[*count], &picked));
         *count += picked;

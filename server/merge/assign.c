@@ -13,6 +13,7 @@ struct partition {
     uint32_t *targets;                  /* by bucket, plus 1; 0: not met. In the arena */
     int32_t target_count;               /* buckets that there is room for */
     struct tarn_merge_dynamic *dynamic; /* NULL: not met yet, or buckets are fixed */
+    int32_t bucket_count;               /* 0: not asked yet */
 };
 
 struct target {
@@ -30,6 +31,7 @@ struct tarn_merge_assign {
     size_t target_count, target_capacity;
     int32_t bucket_count;           /* 1 for unaware tables */
     bool is_dynamic;                /* by a hash index of the partition */
+    bool asks;                      /* partitions may have bucket counts of their own */
     struct tarn_merge_cross *cross; /* NULL: keys stay in their partition */
     struct tarn_merge_leave *leaves;
     size_t leave_count, leave_capacity;
@@ -66,6 +68,7 @@ struct tarn_merge_assign *tarn_merge__assign_new(const struct tarn_merge_layout 
     assign->arena = tarn_arena_new();
     assign->partitions = tarn_map_new();
     assign->bucket_count = options->bucket > 0 ? options->bucket : 1;
+    assign->asks = options->bucket > 0 && spec->bucket_count != NULL;
     assign->bucket_types = tarn_arena_calloc(assign->arena, options->bucket_key_count + 1,
                                              sizeof *assign->bucket_types);
     for (size_t i = 0; i < options->bucket_key_count; i++)
@@ -113,7 +116,13 @@ void tarn_merge__assign_get(const struct tarn_merge_assign *assign, uint32_t tar
     *bucket = assign->targets[target].bucket;
 }
 
-/* Dynamic buckets: there may be one more than before. */
+int32_t tarn_merge__assign_total(const struct tarn_merge_assign *assign, uint32_t target)
+{
+    return assign->asks ? assign->targets[target].partition->bucket_count
+                        : assign->layout->table->options->bucket;
+}
+
+/* There may be more than before: dynamic buckets, or a partition that has more than the table. */
 static void make_room(struct tarn_merge_assign *assign, struct partition *partition, int32_t bucket)
 {
     int32_t count = TARN_MAX(bucket + 1, partition->target_count * 2);
@@ -235,16 +244,17 @@ static void hash_keys(struct tarn_merge_assign *assign, const struct tarn_batch 
     free(values);
 }
 
-/* Dynamic buckets: the hashes by which they are looked up; else the buckets. */
+/* Dynamic buckets: the hashes by which they are looked up, as where partitions have counts of their own; else the buckets. */
 static void assign_buckets(struct tarn_merge_assign *assign, const struct tarn_batch *batch,
                            int32_t *out)
 {
-    if (assign->bucket_count == 1 && !assign->is_dynamic) { /* keys across partitions as well */
+    if (assign->bucket_count == 1 && !assign->is_dynamic &&
+        !assign->asks) { /* keys across partitions as well */
         memset(out, 0, (size_t)batch->row_count * sizeof *out);
         return;
     }
     hash_keys(assign, batch, out);
-    if (assign->is_dynamic ||
+    if (assign->is_dynamic || assign->asks ||
         assign->layout->table->options->bucket_function != TARN_BUCKET_DEFAULT)
         return;
     for (int64_t i = 0; i < batch->row_count; i++)
@@ -355,7 +365,37 @@ const struct tarn_merge_leave *tarn_merge__assign_leaves(const struct tarn_merge
     return assign->leaves;
 }
 
-/* Where the row goes; `bucket`: its hash where buckets are dynamic. */
+/* --- counts of their own --- */
+
+static struct tarn_status *ask_count(const struct tarn_merge_assign *assign, struct tarn_op *op,
+                                     struct partition *partition)
+{
+    const struct tarn_write_spec *spec = assign->spec;
+    int32_t count;
+
+    TARN_TRY(spec->bucket_count(spec->sequence_arg, op, partition->row, &count));
+    if (count > 0 && count != assign->bucket_count &&
+        assign->layout->table->options->bucket_function != TARN_BUCKET_DEFAULT)
+        return tarn_status_new(TARN_BUCKET_MISMATCH,
+                               "a partition has %" PRId32 " buckets, the table %" PRId32
+                               ", and its bucket function is not the default one: rescale it first",
+                               count, assign->bucket_count);
+    partition->bucket_count = count > 0 ? count : assign->bucket_count;
+    return TARN_OK;
+}
+
+/* `bucket`: the hash, but for other bucket functions, which have given the bucket. */
+static struct tarn_status *settle_bucket(struct tarn_merge_assign *assign, struct tarn_op *op,
+                                         struct partition *partition, int32_t *bucket)
+{
+    if (partition->bucket_count == 0)
+        TARN_TRY(ask_count(assign, op, partition));
+    if (assign->layout->table->options->bucket_function == TARN_BUCKET_DEFAULT)
+        *bucket = bucket_of_hash(*bucket, partition->bucket_count);
+    return TARN_OK;
+}
+
+/* Where the row goes; `bucket`: its hash where buckets are dynamic, or partitions have counts of their own. */
 static struct tarn_status *assign_row(struct tarn_merge_assign *assign, struct tarn_op *op,
                                       const struct tarn_batch *batch, uint32_t row,
                                       struct partition *partition, int32_t bucket, uint32_t *target)
@@ -369,6 +409,8 @@ static struct tarn_status *assign_row(struct tarn_merge_assign *assign, struct t
                                               &partition->dynamic));
         TARN_TRY(tarn_merge__dynamic_assign(partition->dynamic, bucket, &bucket));
     }
+    if (assign->asks)
+        TARN_TRY(settle_bucket(assign, op, partition, &bucket));
     *target = target_of(assign, partition, bucket);
     return TARN_OK;
 }

@@ -549,6 +549,8 @@ const struct tarn_merge_leave *tarn_merge__assign_leaves(const struct tarn_merge
                                                          size_t *count);
 size_t tarn_merge__assign_count(const struct tarn_merge_assign *assign);
 /* Borrowed. */
+/* How many buckets its partition has; -1: they are not fixed. */
+int32_t tarn_merge__assign_total(const struct tarn_merge_assign *assign, uint32_t target);
 void tarn_merge__assign_get(const struct tarn_merge_assign *assign, uint32_t target,
                             struct tarn_slice *partition, int32_t *bucket);
 /* As dynamic_write, of all partitions. */

@@ -67,9 +67,14 @@ TARN_MUST struct tarn_status *tarn_changes_open(
 typedef struct tarn_status *(*tarn_sequence_fn)(void *arg, struct tarn_op *op,
                                                 struct tarn_slice partition, int32_t bucket,
                                                 int64_t count, int64_t *first);
+/* The bucket count that a partition has; *count 0: none yet, then it is the table's. */
+typedef struct tarn_status *(*tarn_bucket_count_fn)(void *arg, struct tarn_op *op,
+                                                    struct tarn_slice partition, int32_t *count);
 struct tarn_write_spec {
     tarn_sequence_fn sequence; /* not asked for unaware-bucket append tables */
-    void *sequence_arg;
+    void *sequence_arg;        /* of bucket_count, too */
+    tarn_bucket_count_fn
+        bucket_count; /* asked once a partition of a table with fixed buckets; NULL: all have the table's */
     int64_t buffer_size;     /* bytes of rows kept in memory, over all buckets */
     const char *scratch_dir; /* spills; removed again */
     bool
@@ -145,6 +150,21 @@ struct tarn_compact_result {
 TARN_MUST struct tarn_status *tarn_compact_run(struct tarn_op *op,
                                                const struct tarn_merge_table *table,
                                                const struct tarn_compact_spec *spec,
+                                               struct tarn_arena *arena,
+                                               struct tarn_compact_result *out);
+
+/* --- another bucket count --- */
+struct tarn_rescale_spec {                   /* borrowed */
+    const struct tarn_manifest_entry *files; /* all that a partition has in buckets */
+    size_t file_count;
+    const struct tarn_write_spec *write; /* bucket_count NULL, no_changelog */
+};
+/* The partition's rows in as many buckets as the table's option says: what readers know of merged, in the last level; what they don't know of
+ * yet, because compaction brings it to them, as it was given, in level 0. Entries as of a compaction. UNSUPPORTED_FEATURE where that
+ * can't be kept apart. On failure no output is left. */
+TARN_MUST struct tarn_status *tarn_rescale_run(struct tarn_op *op,
+                                               const struct tarn_merge_table *table,
+                                               const struct tarn_rescale_spec *spec,
                                                struct tarn_arena *arena,
                                                struct tarn_compact_result *out);
 

@@ -326,7 +326,7 @@ static struct tarn_merge_roll *new_roll(struct tarn_table_writer *writer, uint32
 {
     struct tarn_merge_roll_spec spec = {
         .layout = &writer->layout,
-        .total_buckets = writer->layout.table->options->bucket,
+        .total_buckets = tarn_merge__assign_total(writer->assign, target),
         .source = TARN_SOURCE_APPEND,
         .is_changelog = is_changelog,
         .arena = writer->arena,

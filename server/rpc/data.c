@@ -198,6 +198,7 @@ static struct tarn_status *send_task(struct relay *r, Tarn__V1__IngestStart *sta
     Tarn__V1__IngestTask *task = TARN_RPC_NEW(r->op, Tarn__V1__IngestTask, ingest_task);
     task->start = start;
     task->table = tarn_rpc__description(r->op, &ingest->description);
+    task->ask_bucket_counts = ingest->ask_bucket_counts;
     task->no_changelog = ingest->overwrite != TARN_OVERWRITE_NONE;
     task->index_manifest = tarn_rpc__bytes(ingest->index_manifest);
     task->known = put_splits(r->op, &ingest->known);

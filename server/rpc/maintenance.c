@@ -13,7 +13,7 @@ static Tarn__V1__Job **put_jobs(struct tarn_op *op, const struct tarn_job_info *
         Tarn__V1__Job *j = TARN_RPC_NEW(op, Tarn__V1__Job, job);
         j->id = jobs[i].id;
         j->table = tarn_rpc__str(jobs[i].table);
-        j->kind = tarn_rpc__str("compact");
+        j->kind = tarn_rpc__str(jobs[i].kind);
         j->partition = tarn_rpc__str(jobs[i].partition);
         j->bucket = jobs[i].bucket;
         j->state = tarn_rpc__str(jobs[i].state);
@@ -71,6 +71,29 @@ static struct tarn_status *compact(struct tarn_op *op, struct tarn_rpc *rpc, str
         .partition_count = q->n_partition,
     };
     return tarn_service_compact(op, tarn_rpc__service(rpc), &r, tell, call);
+}
+
+static struct tarn_status *rescale(struct tarn_op *op, struct tarn_rpc *rpc, struct tarn_call *call)
+{
+    void *request;
+    TARN_TRY(tarn_rpc__read(op, call, &tarn__v1__rescale_request__descriptor, &request));
+    const Tarn__V1__RescaleRequest *q = request;
+    struct tarn_rescale_request r = {
+        .table = tarn_rpc__ref(q->table),
+        .bucket_count = q->buckets,
+        .wait = q->wait,
+        .dry_run = q->dry_run,
+        .partition = tarn_rpc__partition(op, q->partition, q->n_partition),
+        .partition_count = q->n_partition,
+    };
+    return tarn_service_rescale(op, tarn_rpc__service(rpc), &r, tell, call);
+}
+
+static struct tarn_status *cancel_job(struct tarn_op *op, struct tarn_service *service,
+                                      const void *request, void *response TARN_UNUSED)
+{
+    const Tarn__V1__CancelJobRequest *q = request;
+    return tarn_service_cancel_job(op, service, q->id);
 }
 
 static struct tarn_status *expire(struct tarn_op *op, struct tarn_service *service,
@@ -232,6 +255,9 @@ static struct tarn_status *get_status(struct tarn_op *op, struct tarn_service *s
 
 const struct tarn_rpc__method tarn_rpc__maintenance_methods[] = {
     TARN_RPC_STREAM(MaintenanceService, Compact, compact),
+    TARN_RPC_STREAM(MaintenanceService, Rescale, rescale),
+    TARN_RPC_UNARY(MaintenanceService, CancelJob, cancel_job_request, cancel_job_response,
+                   cancel_job),
     TARN_RPC_UNARY(MaintenanceService, Expire, expire_request, expire_response, expire),
     TARN_RPC_UNARY(MaintenanceService, ListJobs, list_jobs_request, list_jobs_response, list_jobs),
     TARN_RPC_UNARY(MaintenanceService, Advise, advise_request, advise_response, advise),

@@ -52,6 +52,7 @@ static Tarn__V1__Task *put_task(struct tarn_op *op, const struct tarn_work *work
     }
     compact->output_level = work->output_level;
     compact->drop_delete = work->drop_delete;
+    compact->rescale = work->rescale;
     compact->top_level = work->top_level;
     compact->above = tarn_rpc__bytes_list(op, work->above, work->above_count);
     compact->n_above = work->above_count;
@@ -147,6 +148,15 @@ static struct tarn_status *reserve_sequences(struct tarn_op *op, struct tarn_ser
                                           &r->first);
 }
 
+static struct tarn_status *get_bucket_count(struct tarn_op *op, struct tarn_service *service,
+                                            const void *request, void *response)
+{
+    const Tarn__V1__GetBucketCountRequest *q = request;
+    Tarn__V1__GetBucketCountResponse *r = response;
+    return tarn_service_bucket_count(op, service, tarn_slice_str(q->table_uuid),
+                                     tarn_rpc__slice(q->partition), &r->buckets);
+}
+
 #define U(method, request, response, fn)                                                           \
     TARN_RPC_UNARY(WorkerService, method, request, response, fn)
 const struct tarn_rpc__method tarn_rpc__worker_methods[] = {
@@ -155,5 +165,6 @@ const struct tarn_rpc__method tarn_rpc__worker_methods[] = {
     U(Renew, renew_request, renew_response, renew),
     U(Report, report_request, report_response, report),
     U(ReserveSequences, reserve_sequences_request, reserve_sequences_response, reserve_sequences),
+    U(GetBucketCount, get_bucket_count_request, get_bucket_count_response, get_bucket_count),
     TARN_RPC_END,
 };

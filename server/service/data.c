@@ -145,6 +145,9 @@ struct tarn_status *tarn_service_ingest_begin(struct tarn_op *op, struct tarn_se
                 : TARN_OVERWRITE_TABLE;
     TARN_TRY(settle_identity(op, user, identifier, &ingest));
     settle_base(op, view, &ingest);
+    /* Where the option was changed, partitions may be left that have the old number. */
+    ingest.ask_bucket_counts =
+        view->options.bucket > 0 && view->schema.id > 0 && ingest.overwrite == TARN_OVERWRITE_NONE;
     ingest.table = table;
     ingest.view = view;
     TARN_TRY(begin(op, service, &ingest));
@@ -281,6 +284,7 @@ void tarn_service_ingest_discard(struct tarn_service *service, const struct tarn
     tarn_log_status(&op, TARN_WARN, "ingest.file_left", s);
 }
 
+#define RESCALE_WAIT_MS 300000
 #define ASSIGN_TIMES_MAX 8 /* only other programs can come between any more */
 
 /* The buckets were assigned by an index that has been replaced: once more, by the present one, and with the table's other loads
@@ -304,6 +308,30 @@ static struct tarn_status *assign_again(struct tarn_op *op, struct tarn_ingest *
     return TARN_OK;
 }
 
+/* A partition was rescaled meanwhile: its rows once more, for the buckets that there are now. */
+static struct tarn_status *bucket_again(struct tarn_op *op, struct tarn_service *service,
+                                        struct tarn_ingest *ingest, const struct loaded *loaded)
+{
+    TARN_OWN(tarn_table_view_drop) const struct tarn_table_view *view = NULL;
+    int64_t *ids = tarn_arena_alloc(op->arena, (loaded->count + 1) * sizeof *ids);
+    TARN_TRY(tarn_table_look_now(op, ingest->table, &view));
+    if (view->options.bucket < 1)
+        return tarn_status_new(TARN_BUCKET_MISMATCH,
+                               "table %s was altered while rows were loaded: load them again",
+                               tarn_table_name(ingest->table));
+    for (size_t i = 0; i < loaded->count; i++)
+        ids[i] = loaded->entries[i].file.schema_id;
+    TARN_TRY(tarn_service__describe(op, service, ingest->table, &view->schema, ids, loaded->count,
+                                    &ingest->description));
+    tarn_table_view_drop(&ingest->view);
+    ingest->view = tarn_move(view);
+    ingest->ask_bucket_counts = true;
+    ingest->again_count++;
+    tarn_log(op, TARN_INFO, "ingest.bucketed_again", "table=%s times=%d",
+             tarn_log_quote(op, ingest->description.name), ingest->again_count);
+    return TARN_OK;
+}
+
 static struct tarn_status *commit_loaded(struct tarn_op *op, struct tarn_ingest *ingest,
                                          const struct tarn_commit *commit,
                                          struct tarn_commit_result *result)
@@ -315,6 +343,14 @@ static struct tarn_status *commit_loaded(struct tarn_op *op, struct tarn_ingest 
     if (shared)
         pthread_rwlock_unlock(tarn_table_assigning(ingest->table));
     return s;
+}
+
+/* Files without a primary key don't tell the order of all rows; a changelog has each version of a key, files the last one. */
+static bool may_bucket_again(const struct tarn_ingest *ingest, const struct loaded *loaded)
+{
+    return ingest->overwrite == TARN_OVERWRITE_NONE && ingest->view->options.bucket > 0 &&
+           !tarn_schema_is_append(&ingest->view->schema) && loaded->changelog_count == 0 &&
+           ingest->again_count < ASSIGN_TIMES_MAX;
 }
 
 /* What is left when it wasn't committed: nothing, or all where it is to be tried again. */
@@ -331,6 +367,10 @@ static struct tarn_status *settle_failure(struct tarn_op *op, struct tarn_servic
         ingest->again_count < ASSIGN_TIMES_MAX) {
         tarn_status_free(s);
         s = assign_again(op, ingest);
+        *again = s == TARN_OK;
+    } else if (tarn_status_reason(s) == TARN_BUCKET_MISMATCH && may_bucket_again(ingest, loaded)) {
+        tarn_status_free(s);
+        s = bucket_again(op, service, ingest, loaded);
         *again = s == TARN_OK;
     }
     if (!*again)
@@ -372,6 +412,8 @@ struct tarn_status *tarn_service_ingest_commit(struct tarn_op *op, struct tarn_s
         .check_files = true,
     };
     struct tarn_commit_result result;
+    tarn_maintain_let_rescale(op, service->maintain, ingest->table, loaded.entries, loaded.count,
+                              RESCALE_WAIT_MS);
     struct tarn_status *s = still_there(op, service, ingest);
     if (s == TARN_OK)
         s = commit_loaded(op, ingest, &commit, &result);

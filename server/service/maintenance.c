@@ -2,16 +2,17 @@
 
 /* Compaction on demand, and the queue. */
 
+#define ALL_BUCKETS (-1)      /* of a job: a rescale's */
 #define PROGRESS_WAIT_MS 5000 /* at least so often the caller hears something */
 
 /* --- which partitions --- */
 
-static const struct tarn_partition_value *find_value(const struct tarn_compact_request *request,
-                                                     struct tarn_slice column)
+static const struct tarn_partition_value *find_value(const struct tarn_partition_value *partition,
+                                                     size_t count, struct tarn_slice column)
 {
-    for (size_t i = 0; i < request->partition_count; i++)
-        if (tarn_slice_equal(request->partition[i].column, column))
-            return &request->partition[i];
+    for (size_t i = 0; i < count; i++)
+        if (tarn_slice_equal(partition[i].column, column))
+            return &partition[i];
     return NULL;
 }
 
@@ -31,16 +32,17 @@ static struct tarn_status *parse_value(struct tarn_op *op, const struct tarn_sch
 
 /* The values named must be those of the first so many partition keys, in any order. */
 static struct tarn_status *make_prefix(struct tarn_op *op, const struct tarn_schema *schema,
-                                       const struct tarn_compact_request *request,
+                                       const struct tarn_partition_value *partition, size_t count,
                                        struct tarn_value **out)
 {
-    if (request->partition_count > schema->partition_key_count)
+    if (count > schema->partition_key_count)
         return tarn_status_new(TARN_INVALID_ARGUMENT,
-                               "%zu partition values, the table has %zu keys",
-                               request->partition_count, schema->partition_key_count);
-    *out = tarn_arena_calloc(op->arena, request->partition_count + 1, sizeof **out);
-    for (size_t i = 0; i < request->partition_count; i++) {
-        const struct tarn_partition_value *value = find_value(request, schema->partition_keys[i]);
+                               "%zu partition values, the table has %zu keys", count,
+                               schema->partition_key_count);
+    *out = tarn_arena_calloc(op->arena, count + 1, sizeof **out);
+    for (size_t i = 0; i < count; i++) {
+        const struct tarn_partition_value *value =
+            find_value(partition, count, schema->partition_keys[i]);
         if (value == NULL)
             return tarn_status_new(TARN_INVALID_ARGUMENT,
                                    "the partition values leave out %.*s; name the first keys",
@@ -69,7 +71,8 @@ struct compaction {
 static bool picked(const struct compaction *c, const char *partition, int32_t bucket)
 {
     for (size_t i = 0; i < c->pick_count; i++)
-        if (c->picks[i].bucket == bucket && strcmp(c->picks[i].partition, partition) == 0)
+        if ((c->picks[i].bucket == bucket || c->picks[i].bucket == ALL_BUCKETS) &&
+            strcmp(c->picks[i].partition, partition) == 0)
             return true;
     return false;
 }
@@ -139,6 +142,15 @@ static struct tarn_status *follow(struct compaction *c)
     return tell(c);
 }
 
+static void take_picks(struct compaction *c, const struct tarn_job_info *picks)
+{
+    c->picks = picks;
+    c->ids = tarn_arena_calloc(c->op->arena, c->pick_count + 1, sizeof *c->ids);
+    for (size_t i = 0; i < c->pick_count; i++)
+        if (picks[i].id > 0)
+            c->ids[c->id_count++] = picks[i].id;
+}
+
 static struct tarn_status *start(struct compaction *c, const struct tarn_compact_request *request)
 {
     TARN_OWN(tarn_table_view_drop) const struct tarn_table_view *view = NULL;
@@ -146,17 +158,25 @@ static struct tarn_status *start(struct compaction *c, const struct tarn_compact
     TARN_TRY(tarn_options_check_write(&view->options));
     TARN_TRY(tarn_options_check_merge(&view->options));
     struct tarn_value *prefix = NULL;
-    TARN_TRY(make_prefix(c->op, &view->schema, request, &prefix));
+    TARN_TRY(
+        make_prefix(c->op, &view->schema, request->partition, request->partition_count, &prefix));
     struct tarn_compact_order order = {c->table, request->full, request->dry_run, prefix,
                                        request->partition_count};
     struct tarn_job_info *picks;
     TARN_TRY(tarn_maintain_compact(c->op, c->maintain, &order, &picks, &c->pick_count));
-    c->picks = picks;
-    c->ids = tarn_arena_calloc(c->op->arena, c->pick_count + 1, sizeof *c->ids);
-    for (size_t i = 0; i < c->pick_count && !request->dry_run; i++)
-        if (picks[i].id > 0)
-            c->ids[c->id_count++] = picks[i].id;
+    take_picks(c, picks);
     return TARN_OK;
+}
+
+static struct tarn_status *go_on(struct compaction *c, bool wait, bool dry_run)
+{
+    TARN_TRY(count_files(c, &c->progress.files_before));
+    c->progress.files_after = c->progress.files_before;
+    c->progress.total = dry_run ? (int64_t)c->pick_count : (int64_t)c->id_count;
+    c->progress.picks = c->picks;
+    c->progress.pick_count = c->pick_count;
+    TARN_TRY(tell(c));
+    return wait && !dry_run ? follow(c) : TARN_OK;
 }
 
 struct tarn_status *tarn_service_compact(struct tarn_op *op, struct tarn_service *service,
@@ -172,15 +192,66 @@ struct tarn_status *tarn_service_compact(struct tarn_op *op, struct tarn_service
                            .tell = fn,
                            .arg = arg};
     TARN_TRY(start(&c, request));
-    TARN_TRY(count_files(&c, &c.progress.files_before));
-    c.progress.files_after = c.progress.files_before;
-    c.progress.total = (int64_t)c.id_count;
-    if (request->dry_run)
-        c.progress.total = (int64_t)c.pick_count;
-    c.progress.picks = c.picks;
-    c.progress.pick_count = c.pick_count;
-    TARN_TRY(tell(&c));
-    return request->wait && !request->dry_run ? follow(&c) : TARN_OK;
+    return go_on(&c, request->wait, request->dry_run);
+}
+
+/* --- another bucket count --- */
+
+/* New partitions have it from here on; those that there are keep theirs until they are rewritten. */
+static struct tarn_status *set_bucket_option(struct tarn_op *op, struct tarn_service *service,
+                                             const struct tarn_rescale_request *request)
+{
+    struct tarn_schema_change change = {
+        .kind = TARN_CHANGE_SET_OPTION,
+        .key = tarn_slice_str("bucket"),
+        .value = tarn_slice_str(tarn_arena_printf(op->arena, "%" PRId32, request->bucket_count))};
+    struct tarn_table_facts facts;
+    return tarn_service_alter_table(op, service, request->table, &change, 1, &facts);
+}
+
+static struct tarn_status *start_rescale(struct compaction *c, struct tarn_service *service,
+                                         const struct tarn_rescale_request *request)
+{
+    TARN_OWN(tarn_table_view_drop) const struct tarn_table_view *view = NULL;
+    TARN_TRY(tarn_table_look_now(c->op, c->table, &view));
+    TARN_TRY(tarn_maintain_may_rescale(view, tarn_table_name(c->table)));
+    struct tarn_value *prefix = NULL;
+    TARN_TRY(
+        make_prefix(c->op, &view->schema, request->partition, request->partition_count, &prefix));
+    if (!request->dry_run && view->options.bucket != request->bucket_count)
+        TARN_TRY(set_bucket_option(c->op, service, request));
+    struct tarn_rescale_order order = {c->table, request->bucket_count, request->dry_run, prefix,
+                                       request->partition_count};
+    struct tarn_job_info *picks;
+    TARN_TRY(tarn_maintain_rescale(c->op, c->maintain, &order, &picks, &c->pick_count));
+    take_picks(c, picks);
+    return TARN_OK;
+}
+
+struct tarn_status *tarn_service_rescale(struct tarn_op *op, struct tarn_service *service,
+                                         const struct tarn_rescale_request *request,
+                                         tarn_compact_fn fn, void *arg)
+{
+    TARN_OWN(tarn_table_drop_ref) struct tarn_table *table = NULL;
+    TARN_TRY(tarn_service__table(op, service, request->table, TARN_ACTION_MAINTAIN, &table));
+    if (request->bucket_count < 1)
+        return tarn_status_new(TARN_INVALID_ARGUMENT, "%" PRId32 " buckets: 1 is the least",
+                               request->bucket_count);
+    struct compaction c = {.op = op,
+                           .maintain = service->maintain,
+                           .catalog = service->catalog,
+                           .table = table,
+                           .tell = fn,
+                           .arg = arg};
+    TARN_TRY(start_rescale(&c, service, request));
+    return go_on(&c, request->wait, request->dry_run);
+}
+
+struct tarn_status *tarn_service_cancel_job(struct tarn_op *op, struct tarn_service *service,
+                                            int64_t id)
+{
+    TARN_TRY(tarn_service__check(op, service, TARN_ACTION_MAINTAIN, tarn_slice_str(NULL)));
+    return tarn_maintain_cancel(op, service->maintain, id);
 }
 
 /* --- expiry --- */

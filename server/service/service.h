@@ -445,6 +445,7 @@ struct tarn_ingest {
     bool is_assigned;
     bool is_alone;            /* other loads of ours can't commit meanwhile */
     int again_count;          /* so often it was told again */
+    bool ask_bucket_counts;   /* partitions may have other ones than the table */
     int64_t base_snapshot_id; /* 0: none */
     struct tarn_slice base_proof, index_manifest;
     struct tarn_scan known; /* splits only: all of the table, where keys cross partitions */
@@ -506,6 +507,19 @@ typedef struct tarn_status *(*tarn_compact_fn)(void *arg, struct tarn_op *op,
 TARN_MUST struct tarn_status *tarn_service_compact(struct tarn_op *op, struct tarn_service *service,
                                                    const struct tarn_compact_request *request,
                                                    tarn_compact_fn tell, void *arg);
+struct tarn_rescale_request {
+    struct tarn_table_ref table;
+    int32_t bucket_count;
+    bool wait, dry_run;
+    const struct tarn_partition_value *partition;
+    size_t partition_count;
+};
+/* As tarn_service_compact, once the table's option says so. */
+TARN_MUST struct tarn_status *tarn_service_rescale(struct tarn_op *op, struct tarn_service *service,
+                                                   const struct tarn_rescale_request *request,
+                                                   tarn_compact_fn tell, void *arg);
+TARN_MUST struct tarn_status *tarn_service_cancel_job(struct tarn_op *op,
+                                                      struct tarn_service *service, int64_t id);
 struct tarn_expire_order {
     struct tarn_table_ref table;
     int64_t keep_last, older_than_ms; /* or TARN_EXPIRE_OPTION */
@@ -537,7 +551,7 @@ struct tarn_work {
     struct tarn_table_description description;
     struct tarn_slice partition;
     int32_t bucket, output_level;
-    bool drop_delete;
+    bool drop_delete, rescale;
     struct tarn_slice *files;                  /* packed */
     const struct tarn_manifest_entry *entries; /* the same */
     size_t file_count;
@@ -563,6 +577,11 @@ TARN_MUST struct tarn_status *tarn_service_report(struct tarn_op *op, struct tar
 TARN_MUST struct tarn_status *tarn_service_reserve_sequences(
     struct tarn_op *op, struct tarn_service *service, struct tarn_slice table_uuid,
     struct tarn_slice partition, int32_t bucket, int64_t count, int64_t *first);
+TARN_MUST struct tarn_status *tarn_service_bucket_count(struct tarn_op *op,
+                                                        struct tarn_service *service,
+                                                        struct tarn_slice table_uuid,
+                                                        struct tarn_slice partition,
+                                                        int32_t *bucket_count);
 
 /* --- access --- */
 

@@ -39,6 +39,7 @@ static struct tarn_status *describe_task(struct tarn_op *op, struct tarn_service
         .bucket = task->bucket,
         .output_level = task->output_level,
         .drop_delete = task->drop_delete,
+        .rescale = task->rescale,
         .entries = task->files,
         .file_count = task->file_count,
         .top_level = task->top_level,
@@ -150,4 +151,15 @@ struct tarn_status *tarn_service_reserve_sequences(struct tarn_op *op, struct ta
     if (partition.data == NULL)
         partition = tarn_slice_of("", 0);
     return tarn_table_reserve_sequences(op, table, partition, bucket, count, first);
+}
+
+struct tarn_status *tarn_service_bucket_count(struct tarn_op *op, struct tarn_service *service,
+                                              struct tarn_slice table_uuid,
+                                              struct tarn_slice partition, int32_t *bucket_count)
+{
+    TARN_TRY(check_worker(op, service));
+    TARN_OWN(tarn_table_drop_ref) struct tarn_table *table = NULL;
+    TARN_TRY(tarn_catalog_table_by_uuid(op, service->catalog, table_uuid, &table));
+    return tarn_table_bucket_count(table, partition.data != NULL ? partition : tarn_slice_of("", 0),
+                                   bucket_count);
 }

@@ -58,28 +58,86 @@ static struct tarn_status *check_live(struct tarn_table *table, struct tarn_cand
     return TARN_OK;
 }
 
+/* The identities that the commit deletes. */
+static struct tarn_map *deleted_identities(const struct tarn_manifest_entry *entries, size_t count)
+{
+    struct tarn_map *deleted = tarn_map_new();
+    for (size_t i = 0; i < count; i++) {
+        if (entries[i].kind != TARN_ENTRY_DELETE)
+            continue;
+        TARN_OWN(tarn_buf_drop) struct tarn_buf identity = {0};
+        tarn_manifest_identity(&entries[i], &identity);
+        tarn_map_set(deleted, tarn_buf_slice(&identity), (void *)&entries[i]);
+    }
+    return deleted;
+}
+
+static bool is_deleted(const struct tarn_map *deleted, const struct tarn_manifest_entry *entry)
+{
+    TARN_OWN(tarn_buf_drop) struct tarn_buf identity = {0};
+    tarn_manifest_identity(entry, &identity);
+    return tarn_map_find(deleted, tarn_buf_slice(&identity)) != NULL;
+}
+
 /* --- 1: the bucket count --- */
 
-/* The bucket count that the live files of a partition have; 0: there are none, or they don't say. Postponed files
- * say nothing about it. */
-static struct tarn_status *live_bucket_count(struct tarn_table *table, struct tarn_slice partition,
-                                             int32_t *out)
+/* The live files of a partition that are in a bucket: postponed files say nothing about their number. */
+static struct tarn_state_iterator *in_buckets(struct tarn_table *table, struct tarn_slice partition)
 {
     static const int32_t first_bucket;
     TARN_OWN(tarn_buf_drop) struct tarn_buf prefix = {0};
     TARN_OWN(tarn_buf_drop) struct tarn_buf start = {0};
     tarn_table__bucket_prefix(table->uuid, partition, NULL, &prefix);
     tarn_table__bucket_prefix(table->uuid, partition, &first_bucket, &start);
-    TARN_OWN(tarn_state_iterator_drop)
     struct tarn_state_iterator *it =
         tarn_state_iterator_new(table->env->state, TARN_FAMILY_LIVE, tarn_buf_slice(&prefix));
     tarn_state_iterator_seek(it, tarn_buf_slice(&start));
+    return it;
+}
+
+static struct tarn_status *live_bucket_count(struct tarn_table *table, struct tarn_slice partition,
+                                             int32_t *out)
+{
+    TARN_OWN(tarn_state_iterator_drop)
+    struct tarn_state_iterator *it = in_buckets(table, partition);
     struct tarn_slice key, value;
     *out = 0;
     for (int i = 0; i < BUCKET_COUNT_STEPS_MAX && *out == 0; i++) {
         if (!tarn_state_iterator_next(it, &key, &value))
             break;
         *out = tarn_table__peek_total_buckets(value);
+    }
+    return tarn_state_iterator_error(it);
+}
+
+struct tarn_status *tarn_table_bucket_count(struct tarn_table *table, struct tarn_slice partition,
+                                            int32_t *out)
+{
+    TARN_TRY(tarn_table__check_here(table));
+    return live_bucket_count(table, partition, out);
+}
+
+/* An overwrite may bring another bucket count if it takes away all that is there, also what came since it was made. */
+static struct tarn_status *check_replaced(struct tarn_table *table, const struct tarn_candidate *c,
+                                          const struct tarn_manifest_entry *e, int32_t live)
+{
+    TARN_OWN(tarn_map_drop) struct tarn_map *deleted = deleted_identities(c->entries, c->count);
+    TARN_OWN(tarn_state_iterator_drop)
+    struct tarn_state_iterator *it = in_buckets(table, e->partition);
+    struct tarn_slice key, value, packed;
+    while (tarn_state_iterator_next(it, &key, &value)) {
+        struct tarn_manifest_entry entry;
+        int64_t added_by;
+        if (!tarn_table__split_value(value, &added_by, &packed))
+            return tarn_status_new(TARN_STATE_DAMAGED, "table %s: an entry of the index is damaged",
+                                   table->name);
+        TARN_TRY(tarn_manifest_entry_view(packed, NULL, &entry));
+        if (!is_deleted(deleted, &entry))
+            return tarn_status_new(
+                TARN_COMMIT_CONFLICT,
+                "the commit brings %d buckets where there are %d, but leaves file %.*s of table %s, "
+                "which came in the meantime",
+                e->total_buckets, live, TARN_SLICE_ARG(entry.file.name), table->name);
     }
     return tarn_state_iterator_error(it);
 }
@@ -98,12 +156,12 @@ static struct tarn_status *bucket_mismatch(const struct tarn_table *table,
         }
     }
     bool is_altered = table->view->view.options.bucket == e->total_buckets;
-    return tarn_status_new(TARN_BUCKET_MISMATCH,
-                           "table %s has %d buckets%s, the commit's files were written for %d%s",
-                           table->name, known, tarn_buf_cstr(&where), e->total_buckets,
-                           is_altered ? ", as option bucket says now: overwrite what is there, or "
-                                        "set the option back"
-                                      : "");
+    return tarn_status_new(
+        TARN_BUCKET_MISMATCH, "table %s has %d buckets%s, the commit's files were written for %d%s",
+        table->name, known, tarn_buf_cstr(&where), e->total_buckets,
+        is_altered ? ", as option bucket says now: rescale or overwrite what is there, or "
+                     "set the option back"
+                   : "");
 }
 
 static struct tarn_status *check_bucket_counts(struct tarn_table *table,
@@ -117,8 +175,11 @@ static struct tarn_status *check_bucket_counts(struct tarn_table *table,
         intptr_t known = (intptr_t)tarn_map_find(seen, e->partition);
         if (known == 0) {
             int32_t live = 0;
-            if (c->kind != TARN_COMMIT_OVERWRITE) /* which may bring another one */
-                TARN_TRY(live_bucket_count(table, e->partition, &live));
+            TARN_TRY(live_bucket_count(table, e->partition, &live));
+            if (c->kind == TARN_COMMIT_OVERWRITE && live > 0 && live != e->total_buckets) {
+                TARN_TRY(check_replaced(table, c, e, live));
+                live = 0;
+            }
             known = live > 0 ? live : e->total_buckets;
             tarn_map_set(seen, e->partition, (void *)known);
         }
@@ -176,27 +237,6 @@ static struct tarn_status *decode_range(struct tarn_arena *arena, const struct k
     out->max = out->min + k->count;
     TARN_TRY(tarn_row_deserialize(entry->file.min_key, k->types, k->count, out->min));
     return tarn_row_deserialize(entry->file.max_key, k->types, k->count, out->max);
-}
-
-/* The identities that the commit deletes. */
-static struct tarn_map *deleted_identities(const struct tarn_manifest_entry *entries, size_t count)
-{
-    struct tarn_map *deleted = tarn_map_new();
-    for (size_t i = 0; i < count; i++) {
-        if (entries[i].kind != TARN_ENTRY_DELETE)
-            continue;
-        TARN_OWN(tarn_buf_drop) struct tarn_buf identity = {0};
-        tarn_manifest_identity(&entries[i], &identity);
-        tarn_map_set(deleted, tarn_buf_slice(&identity), (void *)&entries[i]);
-    }
-    return deleted;
-}
-
-static bool is_deleted(const struct tarn_map *deleted, const struct tarn_manifest_entry *entry)
-{
-    TARN_OWN(tarn_buf_drop) struct tarn_buf identity = {0};
-    tarn_manifest_identity(entry, &identity);
-    return tarn_map_find(deleted, tarn_buf_slice(&identity)) != NULL;
 }
 
 struct tarn_status *tarn_table__find_overlap(struct tarn_arena *arena,

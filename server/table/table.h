@@ -324,6 +324,9 @@ TARN_MUST struct tarn_status *tarn_table_filter_committed(struct tarn_op *op,
                                                           struct tarn_slice user,
                                                           const int64_t *identifiers, size_t count,
                                                           bool *keep, int64_t *last_identifier);
+/* The bucket count of what is live in a partition, whatever the option says by now; 0: nothing is, or it doesn't say. */
+TARN_MUST struct tarn_status *tarn_table_bucket_count(struct tarn_table *table,
+                                                      struct tarn_slice partition, int32_t *out);
 /* `count` sequence numbers of a bucket, above everything live or handed out before. */
 TARN_MUST struct tarn_status *tarn_table_reserve_sequences(struct tarn_op *op,
                                                            struct tarn_table *table,

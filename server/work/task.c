@@ -4,6 +4,7 @@
 #define RENEW_MS_MIN 20
 #define REPORT_MS 300000 /* a commit on a slow store, behind others */
 #define REPORT_TRIES_MAX 5
+#define WRITE_BUFFER_SIZE (INT64_C(64) << 20)
 #define STOP_REPORT_MS 2000 /* what the last word of a worker that stops may take */
 
 void tarn_work__task_free(struct task *task)
@@ -68,6 +69,38 @@ struct outcome {
     int64_t cpu_ns;
 };
 
+static struct tarn_status *reserve_sequences(void *arg, struct tarn_op *op,
+                                             struct tarn_slice partition, int32_t bucket,
+                                             int64_t count, int64_t *first)
+{
+    const struct task *task = arg;
+    return tarn_flight_reserve_sequences(task->work->options.daemon, op,
+                                         task->message->compact->table->uuid, partition, bucket,
+                                         count, first);
+}
+
+static struct tarn_status *run_rescale(struct task *task, struct outcome *out)
+{
+    const Tarn__V1__CompactTask *rescale = task->message->compact;
+    const struct tarn_work_options *options = &task->work->options;
+    struct tarn_manifest_entry *files;
+
+    TARN_TRY(tarn_flight_entries_unpack(rescale->files, rescale->n_files,
+                                        tarn_flight_slice(rescale->partition),
+                                        TARN_FLIGHT_ANY_BUCKET, task->op.arena, &files));
+    struct tarn_write_spec write = {
+        .sequence = reserve_sequences,
+        .sequence_arg = task,
+        .buffer_size =
+            options->write_buffer_size > 0 ? options->write_buffer_size : WRITE_BUFFER_SIZE,
+        .scratch_dir = options->scratch_dir,
+        .no_changelog = true,
+    };
+    struct tarn_rescale_spec spec = {
+        .files = files, .file_count = rescale->n_files, .write = &write};
+    return tarn_rescale_run(&task->op, &out->table, &spec, task->op.arena, &out->result);
+}
+
 static struct tarn_status *run(struct task *task, struct outcome *out)
 {
     const Tarn__V1__CompactTask *compact = task->message->compact;
@@ -78,6 +111,8 @@ static struct tarn_status *run(struct task *task, struct outcome *out)
         return tarn_status_new(TARN_UNIMPLEMENTED, "this worker knows no task of that kind");
     TARN_TRY(
         tarn_flight_table_open(task->work->options.tables, compact->table, arena, &out->table));
+    if (compact->rescale)
+        return run_rescale(task, out);
     TARN_TRY(tarn_flight_entries_unpack(compact->files, compact->n_files,
                                         tarn_flight_slice(compact->partition), compact->bucket,
                                         arena, &files));

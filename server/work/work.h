@@ -30,6 +30,7 @@ struct tarn_work_options { /* borrowed */
     const char *version;
     int slots; /* compactions at a time */
     int64_t memory_max_bytes;
+    int64_t write_buffer_size; /* of a rescale; 0: 64 MiB */
     const char *scratch_dir;
     int64_t retry_ms;     /* first pause after a failed call, doubled up to 50 times that; 0: 200 */
     int64_t poll_wait_ms; /* 0: 20 s */

@@ -276,6 +276,12 @@ is "$(cat "$DIR/want.csv")" scan shop.orders -o csv
 check 0 '"state":"done"' jobs --ended
 check 0 "full" jobs --ended --explain -o table
 check 1 "job 999" jobs 999
+check 1 "job 999" jobs 999 --cancel
+check 0 "would run" rescale shop.orders --buckets 3 --dry-run -o table
+check 0 "done" rescale shop.orders --buckets 3 -o table
+check 0 "nothing to rescale" rescale shop.orders --buckets 3 -o table
+check 2 "--buckets N" rescale shop.orders
+is "$(cat "$DIR/want.csv")" scan shop.orders -o csv
 check 2 "KEY=VALUE" compact shop.orders --partition dt
 
 # ---- cancelling, closed pipes, full disks

@@ -956,6 +956,23 @@ def worker_cases(daemon, client):
         assert work.ReserveSequences(ask).first >= first + 10
         expect(reason(work.ReserveSequences, w.ReserveSequencesRequest(table_uuid=uuid, count=0)), "INVALID_ARGUMENT")
         expect(reason(work.ReserveSequences, w.ReserveSequencesRequest(table_uuid="x", count=1)), "TABLE_NOT_FOUND")
+        expect(work.GetBucketCount(w.GetBucketCountRequest(table_uuid=uuid, partition=empty_row())).buckets, 1)
+        expect(reason(work.GetBucketCount, w.GetBucketCountRequest(table_uuid="x")), "TABLE_NOT_FOUND")
+
+    def rescale():
+        """Queued, listed and cancelled; a dry run is asked for first."""
+        ask = mt.RescaleRequest(table=ref("db", "theirs"), buckets=2)
+        expect(reason(lambda q: list(maintenance.Rescale(q)), mt.RescaleRequest(table=ref("db", "theirs"))), "INVALID_ARGUMENT")
+        planned = list(maintenance.Rescale(mt.RescaleRequest(table=ref("db", "theirs"), buckets=2, dry_run=True)))[0].picks
+        expect([(p.kind, p.state, p.bucket) for p in planned], [("rescale", "planned", -1)])
+        picks = list(maintenance.Rescale(ask))[0].picks
+        expect([(p.kind, p.state) for p in picks], [("rescale", "queued")])
+        # Who isn't tarn-worker gets none.
+        expect(len(work.Poll(w.PollRequest(worker_id=state["other"], free_slots=1, wait_ms=0, file_entries=True)).tasks), 0)
+        maintenance.CancelJob(mt.CancelJobRequest(id=picks[0].id))
+        expect(reason(maintenance.CancelJob, mt.CancelJobRequest(id=picks[0].id)), "INVALID_ARGUMENT")
+        job = [j for j in maintenance.ListJobs(mt.ListJobsRequest(ended=True)).jobs if j.id == picks[0].id][0]
+        expect((job.state, job.failure), ("failed", "cancelled"))
 
     def start(**arguments):
         arguments.setdefault("table", ref("db", "k"))
@@ -1051,7 +1068,7 @@ def worker_cases(daemon, client):
         expect(reason(client.DataService.Ingest, parts()), "WORKER_LOST")
         expect([x.name for x in client.AdminService.GetStatus(admin_pb2.GetStatusRequest()).workers], ["theirs"])
 
-    for fn in (nobody_works, registering, compaction, compaction_by_others, expiry, compaction_of_partitions, sequences, ingest, ingest_refused,
+    for fn in (nobody_works, registering, compaction, compaction_by_others, expiry, compaction_of_partitions, sequences, rescale, ingest, ingest_refused,
                ingest_whose_commit_fails, worker_says_no, client_gives_up, scan, infer, worker_is_gone):
         case(fn)
 

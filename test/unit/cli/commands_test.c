@@ -648,6 +648,28 @@ TARN_TEST(cli_compact, names_partitions_and_fails_where_tasks_did)
     expect_binary(got->partition[2]->value, "null");
 }
 
+TARN_TEST(cli_rescale, waits_unless_told_otherwise_and_wants_a_number)
+{
+    SERVE;
+    Tarn__V1__CompactProgress p = TARN__V1__COMPACT_PROGRESS__INIT;
+    fake_answers(&fake, "MaintenanceService/Rescale", &p.base);
+    struct run run = fake_run(t, &fake, "rescale", "a.b", "--buckets", "16", "--partition",
+                              "dt=2026-01-31", "-otable", NULL);
+    expect_int(run.code, 0);
+    expect_contains(run.out, "nothing to rescale");
+    TARN_OWN(drop_message) Tarn__V1__RescaleRequest *got = (void *)fake_request(
+        &fake, "MaintenanceService/Rescale", 0, &tarn__v1__rescale_request__descriptor);
+    expect_int(got->buckets, 16);
+    expect_int(got->n_partition, 1);
+    expect_true(got->wait && !got->dry_run);
+    run = fake_run(t, &fake, "rescale", "a.b", NULL);
+    expect_int(run.code, 2);
+    expect_contains(run.err, "--buckets N");
+    run = fake_run(t, &fake, "jobs", "--cancel", NULL);
+    expect_int(run.code, 2);
+    expect_contains(run.err, "which JOB");
+}
+
 static void fake_reports(struct fake *fake)
 {
     Tarn__V1__Finding finding = TARN__V1__FINDING__INIT;

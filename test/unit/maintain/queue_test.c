@@ -223,6 +223,134 @@ TARN_TEST(queue, leases_a_task_and_commits_its_report_once)
     expect_int(buckets[0].file_count, 1);
 }
 
+/* --- another bucket count --- */
+
+static void set_buckets(struct house *h, const char *count)
+{
+    struct tarn_schema_change change = {
+        .kind = TARN_CHANGE_SET_OPTION, .key = S("bucket"), .value = S(count)};
+    expect_ok(tarn_catalog_alter_table(h->t->op, h->catalog, h->table, &change, 1));
+}
+
+static size_t order_rescale(struct house *h, int32_t bucket_count, bool dry_run,
+                            struct tarn_job_info **picks)
+{
+    struct tarn_rescale_order order = {
+        .table = h->table, .bucket_count = bucket_count, .dry_run = dry_run};
+    size_t count;
+    expect_ok(tarn_maintain_rescale(h->t->op, h->maintain, &order, picks, &count));
+    return count;
+}
+
+/* All of its files become one of bucket 2 of 4. */
+static struct tarn_status *report_rescaled(struct house *h, const struct tarn_task *task,
+                                           int64_t *snapshot)
+{
+    size_t n = task->file_count;
+    struct tarn_manifest_entry *entries = tarn_arena_calloc(h->t->arena, n + 1, sizeof *entries);
+    for (size_t i = 0; i < n; i++) {
+        entries[i] = task->files[i];
+        entries[i].kind = TARN_ENTRY_DELETE;
+    }
+    const char *name = tarn_arena_printf(h->t->arena, "out-%" PRId64, task->token);
+    entries[n] = made_up(h, name, task->output_level);
+    entries[n].bucket = 2;
+    entries[n].total_buckets = 4;
+    expect_ok(tarn_store_put(h->store, h->t->op,
+                             tarn_arena_printf(h->t->arena, "db.db/t/bucket-2/%s", name), S("x")));
+    struct tarn_report r = {
+        .lease = {task->id, task->token}, .entries = entries, .entry_count = n + 1};
+    return tarn_maintain_report(h->t->op, h->maintain, h->worker, &r, snapshot);
+}
+
+TARN_TEST(queue, rescales_a_partition_as_a_whole_or_not_at_all)
+{
+    TARN_OWN(house_fini) struct house h;
+    struct tarn_job_info *picks;
+    int64_t snapshot;
+    int32_t count;
+    house_init(&h, t, 60000, false);
+    load(&h, 2);
+    expect_int(order_rescale(&h, 4, true, &picks), 1);
+    expect_str(picks[0].state, "planned");
+    expect_int(take(&h, h.worker, 0).id, 0);
+    set_buckets(&h, "4");
+    expect_int(order_rescale(&h, 4, false, &picks), 1);
+    expect_int(order_full(&h), 1);
+    struct tarn_task task = take(&h, h.worker, 1000); /* first, and alone: M1 */
+    expect_true(task.rescale);
+    expect_int(task.file_count, 2);
+    expect_int(take(&h, h.worker, 0).id, 0);
+    load(&h, 1); /* what it began with isn't all any more */
+    expect_status(report_rescaled(&h, &task, &snapshot), TARN_COMMIT_CONFLICT, "leaves file f2");
+    expect_str(job_state(&h, task.id), "queued");
+    task = take(&h, h.worker, 5000);
+    expect_int(task.file_count, 3);
+    expect_ok(report_rescaled(&h, &task, &snapshot));
+    expect_int(snapshot, 4);
+    expect_str(job_state(&h, task.id), "done");
+    expect_ok(tarn_table_bucket_count(h.table, tarn_row_empty(), &count));
+    expect_int(count, 4);
+    expect_int(order_rescale(&h, 4, false, &picks), 0);
+}
+
+TARN_TEST(queue, a_rescale_waits_for_a_compaction_that_runs_and_is_given_to_our_workers_alone)
+{
+    TARN_OWN(house_fini) struct house h;
+    struct tarn_job_info *picks;
+    int64_t snapshot;
+    house_init(&h, t, 60000, false);
+    const char *theirs = join(&h, "");
+    load(&h, 2);
+    order_full(&h);
+    struct tarn_task compaction = take(&h, h.worker, 1000);
+    set_buckets(&h, "4");
+    expect_int(order_rescale(&h, 4, false, &picks), 1);
+    expect_int(take(&h, h.worker, 0).id, 0);
+    expect_ok(report(&h, h.worker, &compaction, &snapshot));
+    expect_int(take(&h, theirs, 0).id, 0);
+    expect_true(take(&h, h.worker, 1000).rescale);
+}
+
+TARN_TEST(queue, what_is_cancelled_is_fenced_off)
+{
+    TARN_OWN(house_fini) struct house h;
+    int64_t snapshot;
+    house_init(&h, t, 60000, false);
+    load(&h, 2);
+    order_full(&h);
+    struct tarn_task task = take(&h, h.worker, 1000);
+    expect_ok(tarn_maintain_cancel(t->op, h.maintain, task.id));
+    expect_str(job_state(&h, task.id), "failed");
+    expect_status(report(&h, h.worker, &task, &snapshot), TARN_LEASE_LOST, "");
+    expect_status(tarn_maintain_cancel(t->op, h.maintain, task.id), TARN_INVALID_ARGUMENT,
+                  "is not queued");
+    expect_status(tarn_maintain_cancel(t->op, h.maintain, 999), TARN_INVALID_ARGUMENT, "job 999");
+}
+
+/* A load that would make a rescale fail again and again lets it pass. */
+TARN_TEST(queue, loads_wait_for_a_rescale_that_lost_often_enough)
+{
+    TARN_OWN(house_fini) struct house h;
+    struct tarn_job_info *picks;
+    int64_t snapshot;
+    struct tarn_manifest_entry entry = {.partition = tarn_row_empty()};
+    house_init(&h, t, 600000, false);
+    load(&h, 1);
+    set_buckets(&h, "4");
+    order_rescale(&h, 4, false, &picks);
+    for (int tries = 1; tries < TARN_RESCALE_TRIES_ALONE; tries++) {
+        struct tarn_task task = take(&h, h.worker, 5000);
+        tarn_maintain_let_rescale(t->op, h.maintain, h.table, &entry, 1, 600000); /* at once */
+        load(&h, 1);
+        expect_status(report_rescaled(&h, &task, &snapshot), TARN_COMMIT_CONFLICT, "");
+    }
+    expect_true(take(&h, h.worker, 5000).rescale);
+    int64_t began = tarn_clock_mono_ms();
+    tarn_maintain_let_rescale(t->op, h.maintain, h.table, &entry, 1, 30);
+    expect_true(tarn_clock_mono_ms() - began >= 30);
+}
+
 TARN_TEST(queue, finds_work_by_itself)
 {
     TARN_OWN(house_fini) struct house h;

@@ -928,3 +928,157 @@ TARN_TEST(table, equals_the_model)
     for (int round = 0; round < tarn_test_rounds(40); round++)
         check_table(t);
 }
+
+/* --- another bucket count --- */
+
+/* The partition's files become those of `bucket_count` buckets. */
+static struct tarn_compact_result rescale(struct fixture *f, int32_t bucket_count)
+{
+    struct tarn_write_spec write = {.sequence = next_sequence,
+                                    .sequence_arg = f,
+                                    .buffer_size = f->buffer_size,
+                                    .scratch_dir = tarn_test_dir(f->t),
+                                    .no_changelog = true};
+    struct tarn_rescale_spec spec = {
+        .files = f->live, .file_count = f->live_count, .write = &write};
+    struct tarn_compact_result result;
+
+    f->options.bucket = bucket_count;
+    expect_ok(tarn_rescale_run(f->t->op, &f->table, &spec, f->t->arena, &result));
+    apply(f, result.entries, result.entry_count);
+    return result;
+}
+
+static void write_some(struct fixture *f, int from, int count, int kind)
+{
+    struct tarn_value *rows = tarn_arena_calloc(f->t->arena, (size_t)count * 3, sizeof *rows);
+
+    for (int i = 0; i < count; i++) {
+        rows[3 * i] = I(from + i);
+        rows[3 * i + 1] = I(1000 * f->next_sequence + i);
+        rows[3 * i + 2] = I(kind);
+    }
+    write_rows(f, rows, count, 100);
+}
+
+static int level_rows(const struct fixture *f, int level)
+{
+    int64_t rows = 0;
+    for (size_t i = 0; i < f->live_count; i++)
+        rows += f->live[i].file.level == level ? f->live[i].file.row_count : 0;
+    return (int)rows;
+}
+
+TARN_TEST(table, a_rescale_changes_buckets_and_no_row)
+{
+    const struct tarn_pair options[] = {PAIR("bucket", "2")};
+    const int columns[] = {0, 1};
+    const int counts[] = {5, 1, 4};
+    struct fixture f;
+
+    make_table(t, &f, "k BIGINT, v BIGINT", "k", NULL, options, 1);
+    for (size_t i = 0; i < TARN_COUNT_OF(counts); i++) {
+        write_some(&f, 0, 60, 0);
+        write_some(&f, 40, 60, 0);
+        write_some(&f, 10, 20, 3);
+        const char *before = scan(&f, columns, 2, NULL);
+        struct tarn_compact_result result = rescale(&f, counts[i]);
+        expect_str(scan(&f, columns, 2, NULL), before);
+        expect_int(f.live_count, counts[i]);
+        expect_int(level_rows(&f, 5), 80);
+        expect_int(result.rows_out, 80);
+        for (size_t n = 0; n < f.live_count; n++)
+            expect_int(f.live[n].total_buckets, counts[i]);
+    }
+    write_some(&f, 0, 200, 3);
+    rescale(&f, 3);
+    expect_int(f.live_count, 0);
+    tarn_store_drop(&f.store);
+}
+
+TARN_TEST(table, a_rescale_keeps_apart_what_readers_do_not_know_of_yet)
+{
+    const struct tarn_pair engines[] = {PAIR("merge-engine", "first-row"),
+                                        PAIR("changelog-producer", "lookup")};
+    const int columns[] = {0, 1};
+
+    for (size_t i = 0; i < TARN_COUNT_OF(engines); i++) {
+        const struct tarn_pair options[] = {PAIR("bucket", "1"), engines[i]};
+        struct fixture f;
+        make_table(t, &f, "k BIGINT, v BIGINT", "k", NULL, options, 2);
+        write_some(&f, 0, 50, 0);
+        compact(&f, 5, true);
+        write_some(&f, 40, 20, 0);
+        write_some(&f, 50, 20, 0);
+        const char *before = scan(&f, columns, 2, NULL);
+        rescale(&f, 4);
+        expect_str(scan(&f, columns, 2, NULL), before);
+        expect_int(level_rows(&f, 5), 50);
+        expect_int(level_rows(&f, 0), 30);
+        tarn_store_drop(&f.store);
+    }
+}
+
+/* Appended rows of a key stay in order; a rescale that fails leaves nothing. */
+TARN_TEST(table, a_rescale_of_an_append_table_keeps_the_order_within_a_key)
+{
+    const struct tarn_pair options[] = {PAIR("bucket", "3"), PAIR("bucket-key", "k")};
+    const int columns[] = {0, 1};
+    struct fixture f;
+
+    make_table(t, &f, "k BIGINT, v BIGINT", NULL, NULL, options, 2);
+    write_some(&f, 0, 30, 0);
+    write_some(&f, 0, 30, 0);
+    const char *before = scan(&f, columns, 2, NULL);
+    rescale(&f, 7);
+    expect_str(scan(&f, columns, 2, NULL), before);
+    for (size_t i = 0; i < f.live_count; i++) {
+        expect_int(f.live[i].total_buckets, 7);
+        expect_int(f.live[i].file.level, 0);
+    }
+    tarn_store_drop(&f.store);
+}
+
+static struct tarn_status *two_buckets(void *arg TARN_UNUSED, struct tarn_op *op TARN_UNUSED,
+                                       struct tarn_slice partition, int32_t *count)
+{
+    static const struct tarn_type type = {.id = TARN_TYPE_BIGINT};
+    const struct tarn_type *types[] = {&type};
+    struct tarn_value value;
+    TARN_TRY(tarn_row_deserialize(partition, types, 1, &value));
+    *count = value.integer == 1 ? 2 : 0;
+    return TARN_OK;
+}
+
+TARN_TEST(table, a_partition_that_has_buckets_keeps_their_number)
+{
+    const struct tarn_pair options[] = {PAIR("bucket", "1")};
+    struct tarn_value rows[64 * 3];
+    struct tarn_manifest_entry *entries;
+    size_t count, of_first = 0;
+    struct fixture f;
+
+    make_table(t, &f, "p BIGINT NOT NULL, k BIGINT NOT NULL", "p,k", "p", options, 1);
+    for (int i = 0; i < 64; i++) {
+        rows[3 * i] = I(i % 2);
+        rows[3 * i + 1] = I(i);
+        rows[3 * i + 2] = I(0);
+    }
+    struct tarn_write_spec spec = {.sequence = next_sequence,
+                                   .sequence_arg = &f,
+                                   .bucket_count = two_buckets,
+                                   .buffer_size = f.buffer_size,
+                                   .scratch_dir = tarn_test_dir(t)};
+    struct tarn_table_writer *writer;
+    expect_ok(tarn_table_writer_open(t->op, &f.table, &spec, &writer));
+    struct tarn_batch *batch = tarn_test_batch(f.types, 3, rows, 64);
+    expect_ok(tarn_table_writer_add(writer, t->op, batch));
+    tarn_batch_unref(batch);
+    expect_ok(tarn_table_writer_finish(writer, t->op, t->arena, &entries, &count));
+    tarn_table_writer_free(writer);
+    expect_int(count, 3);
+    for (size_t i = 0; i < count; i++)
+        of_first += entries[i].total_buckets == 2;
+    expect_int(of_first, 2);
+    tarn_store_drop(&f.store);
+}

@@ -43,12 +43,48 @@ TARN_TEST(conflict, bucket_counts_go_by_partition)
     expect_status(check(&f, TARN_COMMIT_APPEND, &more, 1), TARN_BUCKET_MISMATCH,
                   "2 buckets in partition dt=1, the commit's files were written for 4");
     expect_status(check(&f, TARN_COMMIT_COMPACT, &more, 1), TARN_BUCKET_MISMATCH, "");
-    expect_ok(check(&f, TARN_COMMIT_OVERWRITE, &more, 1)); /* that is how it is changed */
+    expect_status(check(&f, TARN_COMMIT_OVERWRITE, &more, 1), TARN_COMMIT_CONFLICT,
+                  "leaves file a"); /* which came meanwhile, or was forgotten */
     expect_ok(check(&f, TARN_COMMIT_APPEND, &elsewhere, 1));
     expect_status(check(&f, TARN_COMMIT_APPEND, mixed, 2), TARN_BUCKET_MISMATCH, "");
     elsewhere.bucket = 4;
     expect_status(check(&f, TARN_COMMIT_APPEND, &elsewhere, 1), TARN_INVALID_ARGUMENT,
                   "bucket 4 of 4");
+}
+
+TARN_TEST(conflict, an_overwrite_brings_another_bucket_count_where_nothing_else_is_left)
+{
+    TARN_OWN(fixture_fini) struct fixture f;
+    shape_init(&f, t, &days);
+    struct tarn_slice one = shape_partition(&f, &days, "1", 0),
+                      two = shape_partition(&f, &days, "2", 0);
+    struct tarn_manifest_entry files[] = {
+        shape_entry(&f, TARN_ENTRY_ADD, "a", one, 1, 2, 0, 1, 10),
+        shape_entry(&f, TARN_ENTRY_ADD, "b", one, 0, 2, 0, 1, 10),
+        shape_entry(&f, TARN_ENTRY_ADD, "c", two, 0, 2, 0, 1, 10),
+    };
+    shape_land(&f, "x", TARN_COMMIT_APPEND, files, 3, NULL, 0);
+    int32_t count;
+    expect_ok(tarn_table_bucket_count(f.table, one, &count));
+    expect_int(count, 2);
+    struct tarn_manifest_entry rescaled[] = {
+        files[0], files[1], shape_entry(&f, TARN_ENTRY_ADD, "d", one, 3, 4, 5, 1, 10)};
+    rescaled[0].kind = rescaled[1].kind = TARN_ENTRY_DELETE;
+    expect_status(check(&f, TARN_COMMIT_OVERWRITE, rescaled + 1, 2), TARN_COMMIT_CONFLICT,
+                  "brings 4 buckets where there are 2, but leaves file a");
+    expect_ok(check(&f, TARN_COMMIT_OVERWRITE, rescaled, 3));
+    expect_status(check(&f, TARN_COMMIT_APPEND, rescaled + 2, 1), TARN_BUCKET_MISMATCH, "");
+    shape_land(&f, "y", TARN_COMMIT_OVERWRITE, rescaled, 3, NULL, 0);
+    expect_ok(tarn_table_bucket_count(f.table, one, &count));
+    expect_int(count, 4);
+    expect_ok(tarn_table_bucket_count(f.table, two, &count));
+    expect_int(count, 2);
+    expect_ok(tarn_table_bucket_count(f.table, shape_partition(&f, &days, "3", 0), &count));
+    expect_int(count, 0);
+    struct tarn_manifest_entry late =
+        shape_entry(&f, TARN_ENTRY_ADD, "e", one, 1, 2, 0, 11, 20); /* was written for two */
+    expect_status(check(&f, TARN_COMMIT_APPEND, &late, 1), TARN_BUCKET_MISMATCH,
+                  "4 buckets in partition dt=1");
 }
 
 TARN_TEST(conflict, files_that_wait_for_a_bucket_say_nothing_about_counts)
