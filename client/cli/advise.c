@@ -5,7 +5,11 @@
 
 /* What other settings would do to a table. */
 
-const struct tarn_cli_option tarn_cli_advise_options[] = {{0}};
+const struct tarn_cli_option tarn_cli_advise_options[] = {
+    {"bucket-size", 0, "SIZE", "that a bucket is to have at most; 1 GiB unless given", false},
+    {0},
+};
+static const struct tarn_cli_column cause_columns[] = {{"cause", "CAUSE", TARN_CLI_TEXT}};
 
 static const struct tarn_cli_column setting_columns[] = {
     {"setting", "SETTING", TARN_CLI_TEXT},
@@ -39,6 +43,14 @@ struct tarn_status *tarn_cli_advise(struct tarn_cli *cli)
     TARN_OWN(tarn_cli_message_drop) Tarn__V1__AdviseResponse *answer = NULL;
     TARN_OWN(tarn_cli_record_drop) struct tarn_cli_record *r = NULL;
     TARN_TRY(tarn_cli_table_ref(cli, cli->args.words[0], &request.table));
+    const char *size = tarn_cli_args_text(&cli->args, "bucket-size");
+    if (size != NULL) {
+        struct tarn_status *status = tarn_parse_size(tarn_slice_str(size), &request.bucket_size);
+        if (status == TARN_OK && request.bucket_size < 1)
+            status = tarn_status_new(TARN_INVALID_ARGUMENT, "a bucket has bytes");
+        if (status != TARN_OK)
+            return tarn_cli_misused(cli, tarn_status_wrap(status, "--bucket-size"));
+    }
     TARN_TRY(tarn_cli_ask(cli, "MaintenanceService/Advise", &request.base,
                           &tarn__v1__advise_response__descriptor, &answer));
     r = tarn_cli_record_new(cli);
@@ -58,5 +70,8 @@ struct tarn_status *tarn_cli_advise(struct tarn_cli *cli)
         setting_columns, TARN_COUNT_OF(setting_columns));
     add_setting(list, "now", answer->now);
     add_setting(list, "advised", answer->advised);
+    list = tarn_cli_record_list(r, "causes", "what makes reads slow", cause_columns, 1);
+    for (size_t i = 0; i < answer->n_causes; i++)
+        tarn_cli_list_text(list, answer->causes[i]);
     return tarn_cli_record_end(r);
 }

@@ -204,7 +204,7 @@ const struct tarn_cli_command tarn_cli_commands[] = {
      "what other settings would do to a primary-key table",
      "Replays what the retained snapshots loaded, with the settings of now and with better ones: buckets (by size, and by what one\n"
      "compaction at a time can do), writers (as many), num-sorted-run.compaction-trigger, target-file-size. For each: the files at the\n"
-     "end, the bytes written for each byte loaded, and the sorted runs that a read merges as a mean.\n\n"
+     "end, the bytes written for each byte loaded, and the sorted runs that a read merges as a mean. What makes reads slow now is named.\n\n"
      "  tarn advise shop.orders"},
     {"expire", "DATABASE.TABLE", 1, 1, tarn_cli_expire_options, tarn_cli_expire,
      "remove old snapshots, and the files that only they need",

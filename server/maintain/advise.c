@@ -1,4 +1,5 @@
 #include "maintain/advise.h"
+#include "maintain/internal.h"
 
 #include <math.h>
 
@@ -126,7 +127,7 @@ static int32_t choose_buckets(const struct tarn_load_history *h, const struct ta
         per_second =
             (double)a->new_size * a->now.effect.write_amplification * 1000 / (double)h->span_ms;
     int64_t by_speed = (int64_t)fmin(ceil(per_second / (double)TASK_BYTES_PER_SECOND), 10000);
-    int64_t want = TARN_MAX(divide_up(a->largest_partition_size, BUCKET_SIZE_AIM),
+    int64_t want = TARN_MAX(divide_up(a->largest_partition_size, a->bucket_size_aim),
                             TARN_MIN(by_speed, a->largest_partition_size / BUCKET_SIZE_MIN));
     int64_t have = a->now.bucket_count;
     if (want <= have)
@@ -243,8 +244,10 @@ static struct tarn_status *read_snapshot(struct tarn_op *op, struct tarn_table *
     size_t count, first = r->count;
     tarn_op_init_child(&part, op);
     TARN_TRY(tarn_table_delta(&part, table, snapshot->id, &entries, &count));
+    bool compacted = snapshot->kind == TARN_COMMIT_COMPACT ||
+                     tarn_slice_is(snapshot->commit_user, TARN_COMPACTION_USER); /* a rescale */
     for (size_t i = 0; i < count; i++)
-        read_entry(r, &entries[i], snapshot->kind == TARN_COMMIT_COMPACT, first);
+        read_entry(r, &entries[i], compacted, first);
     return TARN_OK;
 }
 
@@ -307,12 +310,61 @@ static struct tarn_status *advise(struct tarn_op *op, struct tarn_table *table,
     return TARN_OK;
 }
 
-struct tarn_status *tarn_maintain_advise(struct tarn_op *op, struct tarn_table *table,
+/* --- why it is slow --- */
+
+static void add_cause(struct tarn_op *op, struct tarn_advice *out, const struct tarn_buf *text)
+{
+    out->causes[out->cause_count++] =
+        tarn_arena_str(op->arena, tarn_slice_of(text->data, text->size));
+}
+
+static const char *why_behind(struct tarn_maintain *m, const struct tarn_table_view *view)
+{
+    if (tarn_maintain_is_of_writers(&view->schema, &view->options))
+        return "its writers compact it, the daemon does not (tarn adopt --compaction tarn)";
+    if (!m->options.automatic)
+        return "nothing is compacted here by itself (compaction.auto = false)";
+    pthread_mutex_lock(&m->lock);
+    bool deserted = m->workers == NULL;
+    pthread_mutex_unlock(&m->lock);
+    return deserted ? "there is no worker to compact it" : "compaction is behind (tarn jobs)";
+}
+
+static void find_causes(struct tarn_op *op, struct tarn_maintain *m,
+                        const struct tarn_table_view *view, struct tarn_advice *out)
+{
+    TARN_OWN(tarn_buf_drop) struct tarn_buf text = {0};
+    const struct tarn_advise_setting *now = &out->now, *advised = &out->advised;
+    if (out->runs_max > now->run_trigger) {
+        tarn_buf_printf(&text,
+                        "a read merges up to %" PRId32 " sorted runs of a bucket, where %" PRId32
+                        " call for a "
+                        "compaction: %s",
+                        out->runs_max, now->run_trigger, why_behind(m, view));
+        add_cause(op, out, &text);
+    }
+    if (advised->bucket_count > now->bucket_count) {
+        tarn_buf_clear(&text);
+        tarn_buf_printf(&text, "%" PRId32 " buckets: each of the largest partition's has ",
+                        now->bucket_count);
+        tarn_format_size(out->largest_partition_size / now->bucket_count, &text);
+        tarn_buf_printf(&text, ", which one task at a time compacts (aim: ");
+        tarn_format_size(out->bucket_size_aim, &text);
+        tarn_buf_printf(&text, "); tarn rescale --buckets %" PRId32 " divides them",
+                        advised->bucket_count);
+        add_cause(op, out, &text);
+    }
+}
+
+struct tarn_status *tarn_maintain_advise(struct tarn_op *op, struct tarn_maintain *m,
+                                         struct tarn_table *table, int64_t bucket_size,
                                          struct tarn_advice *out)
 {
     TARN_OWN(tarn_table_view_drop) const struct tarn_table_view *view = NULL;
     TARN_TRY(tarn_table_look(op, table, &view));
-    *out = (struct tarn_advice){0};
+    if (bucket_size < 0)
+        return tarn_status_new(TARN_INVALID_ARGUMENT, "a bucket of %" PRId64 " bytes", bucket_size);
+    *out = (struct tarn_advice){.bucket_size_aim = bucket_size > 0 ? bucket_size : BUCKET_SIZE_AIM};
     if (tarn_schema_is_append(&view->schema) || view->options.bucket <= 0)
         return tarn_status_new(TARN_UNSUPPORTED_FEATURE,
                                "table %s: advice is for primary-key tables with a fixed number of "
@@ -321,5 +373,7 @@ struct tarn_status *tarn_maintain_advise(struct tarn_op *op, struct tarn_table *
     struct reading r = {.partitions = tarn_map_new()};
     struct tarn_status *s = advise(op, table, view, &r, out);
     reading_fini(&r);
+    if (s == TARN_OK)
+        find_causes(op, m, view, out);
     return s;
 }

@@ -269,15 +269,23 @@ struct tarn_advise_setting {
     int64_t target_file_size;
     struct tarn_advise_effect effect;
 };
+#define TARN_CAUSES_MAX 2
 struct tarn_advice {
     int64_t first_snapshot_id, last_snapshot_id, span_ms; /* the history that it is made from */
     int64_t new_size, largest_partition_size, files; /* bytes loaded in it; live now, as the next */
     int32_t runs_max;                                /* of a bucket */
     double kept;                                     /* of the bytes that its compactions read */
+    int64_t bucket_size_aim;                         /* that a bucket is to have at most */
     struct tarn_advise_setting now, advised;
+    const char
+        *causes[TARN_CAUSES_MAX]; /* of slow reads, as far as settings are; in the op's arena */
+    size_t cause_count;
 };
-/* From the retained snapshots. UNSUPPORTED_FEATURE: another kind of table; INVALID_ARGUMENT: nothing was loaded. */
-TARN_MUST struct tarn_status *tarn_maintain_advise(struct tarn_op *op, struct tarn_table *table,
+/* From the retained snapshots. bucket_size: that a bucket is to have at most; 0: 1 GiB. UNSUPPORTED_FEATURE: another kind of table;
+ * INVALID_ARGUMENT: nothing was loaded. */
+TARN_MUST struct tarn_status *tarn_maintain_advise(struct tarn_op *op,
+                                                   struct tarn_maintain *maintain,
+                                                   struct tarn_table *table, int64_t bucket_size,
                                                    struct tarn_advice *out);
 
 /* --- expiry --- */

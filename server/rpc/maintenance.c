@@ -170,7 +170,7 @@ static struct tarn_status *advise(struct tarn_op *op, struct tarn_service *servi
     const Tarn__V1__AdviseRequest *q = request;
     Tarn__V1__AdviseResponse *r = response;
     struct tarn_advice advice;
-    TARN_TRY(tarn_service_advise(op, service, tarn_rpc__ref(q->table), &advice));
+    TARN_TRY(tarn_service_advise(op, service, tarn_rpc__ref(q->table), q->bucket_size, &advice));
     r->first_snapshot = advice.first_snapshot_id;
     r->last_snapshot = advice.last_snapshot_id;
     r->span_ms = advice.span_ms;
@@ -179,6 +179,10 @@ static struct tarn_status *advise(struct tarn_op *op, struct tarn_service *servi
     r->files = advice.files;
     r->sorted_runs_max = advice.runs_max;
     r->kept = advice.kept;
+    r->n_causes = advice.cause_count;
+    r->causes = TARN_RPC_ARRAY(op, advice.cause_count, *r->causes);
+    for (size_t i = 0; i < advice.cause_count; i++)
+        r->causes[i] = tarn_rpc__str(advice.causes[i]);
     r->now = put_setting(op, &advice.now);
     r->advised = put_setting(op, &advice.advised);
     return TARN_OK;

@@ -267,11 +267,12 @@ struct tarn_status *tarn_service_expire(struct tarn_op *op, struct tarn_service 
 }
 
 struct tarn_status *tarn_service_advise(struct tarn_op *op, struct tarn_service *service,
-                                        struct tarn_table_ref ref, struct tarn_advice *out)
+                                        struct tarn_table_ref ref, int64_t bucket_size,
+                                        struct tarn_advice *out)
 {
     TARN_OWN(tarn_table_drop_ref) struct tarn_table *table = NULL;
     TARN_TRY(tarn_service__table(op, service, ref, TARN_ACTION_READ, &table));
-    return tarn_maintain_advise(op, table, out);
+    return tarn_maintain_advise(op, service->maintain, table, bucket_size, out);
 }
 
 struct tarn_status *tarn_service_backlog(struct tarn_op *op, struct tarn_service *service,

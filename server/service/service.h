@@ -533,8 +533,9 @@ TARN_MUST struct tarn_status *tarn_service_list_jobs(struct tarn_op *op,
                                                      const struct tarn_table_ref *ref /* or NULL */,
                                                      bool ended, bool explain,
                                                      struct tarn_job_info **out, size_t *count);
+/* bucket_size: as tarn_maintain_advise. */
 TARN_MUST struct tarn_status *tarn_service_advise(struct tarn_op *op, struct tarn_service *service,
-                                                  struct tarn_table_ref ref,
+                                                  struct tarn_table_ref ref, int64_t bucket_size,
                                                   struct tarn_advice *out);
 /* Of the bucket that is furthest behind. */
 TARN_MUST struct tarn_status *tarn_service_backlog(struct tarn_op *op, struct tarn_service *service,

@@ -281,7 +281,7 @@ check 0 "would run" rescale shop.orders --buckets 3 --dry-run -o table
 check 0 "done" rescale shop.orders --buckets 3 -o table
 check 0 "nothing to rescale" rescale shop.orders --buckets 3 -o table
 check 2 "--buckets N" rescale shop.orders
-is "$(cat "$DIR/want.csv")" scan shop.orders -o csv
+if try 0 scan shop.orders -o csv && [ "$(sort "$DIR/want.csv")" = "$(sort "$DIR/out")" ]; then pass; else fail "$LAST: other rows than before the rescale"; fi
 check 2 "KEY=VALUE" compact shop.orders --partition dt
 
 # ---- cancelling, closed pipes, full disks

@@ -1079,7 +1079,7 @@ TARN_TEST(advice, comes_true)
         sample(&h, &now);
     }
     struct tarn_advice advice;
-    expect_ok(tarn_maintain_advise(t->op, h.table, &advice));
+    expect_ok(tarn_maintain_advise(t->op, h.maintain, h.table, 0, &advice));
     expect_int(advice.now.bucket_count, 1);
     expect_int(advice.advised.bucket_count, 1); /* it is small */
     expect_int(advice.new_size, (int64_t)now.loaded);
@@ -1115,12 +1115,21 @@ TARN_TEST(advice, a_bucket_that_is_too_large_is_divided)
     quiet_house(&h, t, (struct tarn_maintain_options){0});
     struct fed fed = {.table = h.table, .name = "t"};
     struct tarn_advice advice;
-    expect_status(tarn_maintain_advise(t->op, h.table, &advice), TARN_INVALID_ARGUMENT, "loaded");
+    expect_status(tarn_maintain_advise(t->op, h.maintain, h.table, 0, &advice),
+                  TARN_INVALID_ARGUMENT, "loaded");
     for (int i = 0; i < 10; i++)
         feed(&h, &fed, (int64_t)1 << 29);
-    expect_ok(tarn_maintain_advise(t->op, h.table, &advice));
+    expect_ok(tarn_maintain_advise(t->op, h.maintain, h.table, 0, &advice));
     expect_int(advice.runs_max, 10);
     expect_int(advice.largest_partition_size, (int64_t)10 << 29);
     expect_int(advice.advised.bucket_count, 5); /* of a GiB each */
     expect_int(advice.advised.writer_parallelism, advice.advised.bucket_count);
+    expect_int(advice.cause_count, 2);
+    expect_contains(advice.causes[0], "up to 10 sorted runs");
+    expect_contains(advice.causes[0], "compaction is behind"); /* its worker did nothing */
+    expect_contains(advice.causes[1], "tarn rescale --buckets 5");
+    expect_ok(tarn_maintain_advise(t->op, h.maintain, h.table, (int64_t)1 << 29, &advice));
+    expect_int(advice.advised.bucket_count, 10);
+    expect_status(tarn_maintain_advise(t->op, h.maintain, h.table, -1, &advice),
+                  TARN_INVALID_ARGUMENT, "-1");
 }
