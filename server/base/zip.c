@@ -1,6 +1,7 @@
 #include "base/zip.h"
 
 #include <snappy-c.h>
+#include <stdatomic.h>
 #include <zlib.h>
 #include <zstd.h>
 #include <zstd_errors.h>
@@ -43,9 +44,49 @@ static size_t reserve_step(struct tarn_buf *out, size_t begin, size_t size_max)
 
 /* --- zstd --- */
 
-static void drop_zstd_reader(ZSTD_DCtx **context)
+/* Contexts wait for their next use: to make one asks the processor what it can do, which a virtual machine traps (some 20 us
+ * each, more than a small body takes). Those that have grown large are not kept. */
+#define ZSTD_IDLE_COUNT 8
+#define ZSTD_IDLE_SIZE_MAX ((size_t)4 << 20)
+
+static _Atomic(void *) idle_writers[ZSTD_IDLE_COUNT];
+static _Atomic(void *) idle_readers[ZSTD_IDLE_COUNT];
+
+/* NULL: none is idle. */
+static void *take_idle(_Atomic(void *) idle[ZSTD_IDLE_COUNT])
 {
-    ZSTD_freeDCtx(*context);
+    void *context = NULL;
+    for (size_t i = 0; i < ZSTD_IDLE_COUNT && context == NULL; i++)
+        context = atomic_exchange(&idle[i], NULL);
+    return context;
+}
+
+/* False: it is too large, or there are enough; the caller frees it. */
+static bool keep_idle(_Atomic(void *) idle[ZSTD_IDLE_COUNT], void *context, size_t size)
+{
+    bool kept = false;
+    for (size_t i = 0; i < ZSTD_IDLE_COUNT && size <= ZSTD_IDLE_SIZE_MAX && !kept; i++) {
+        void *none = NULL;
+        kept = atomic_compare_exchange_strong(&idle[i], &none, context);
+    }
+    return kept;
+}
+
+static void drop_writer(ZSTD_CCtx **writer)
+{
+    if (!keep_idle(idle_writers, *writer, ZSTD_sizeof_CCtx(*writer)))
+        ZSTD_freeCCtx(*writer);
+}
+
+static void drop_reader(ZSTD_DCtx **reader)
+{
+    if (!keep_idle(idle_readers, *reader, ZSTD_sizeof_DCtx(*reader)))
+        ZSTD_freeDCtx(*reader);
+}
+
+static struct tarn_status *no_context(void)
+{
+    return tarn_status_new(TARN_MEMORY_EXHAUSTED, "zstd: no memory for a context");
 }
 
 static struct tarn_status *zstd_compress(int level, struct tarn_slice in, struct tarn_buf *out)
@@ -53,9 +94,13 @@ static struct tarn_status *zstd_compress(int level, struct tarn_slice in, struct
     size_t bound = ZSTD_compressBound(in.size);
     if (ZSTD_isError(bound))
         return tarn_status_new(TARN_TOO_LARGE, "zstd: %zu bytes are too many", in.size);
+    void *idle = take_idle(idle_writers);
+    TARN_OWN(drop_writer) ZSTD_CCtx *context = idle != NULL ? idle : ZSTD_createCCtx();
+    if (context == NULL)
+        return no_context();
     tarn_buf_reserve(out, bound);
-    size_t size = ZSTD_compress(out->data + out->size, bound, in.data, in.size,
-                                level == 0 ? ZSTD_CLEVEL_DEFAULT : level);
+    size_t size = ZSTD_compressCCtx(context, out->data + out->size, bound, in.data, in.size,
+                                    level == 0 ? ZSTD_CLEVEL_DEFAULT : level);
     if (ZSTD_isError(size))
         return tarn_status_new(TARN_INTERNAL, "zstd: %s", ZSTD_getErrorName(size));
     out->size += size;
@@ -65,9 +110,11 @@ static struct tarn_status *zstd_compress(int level, struct tarn_slice in, struct
 /* One or more frames, to the last byte. */
 static struct tarn_status *zstd_expand(struct tarn_slice in, size_t size_max, struct tarn_buf *out)
 {
-    TARN_OWN(drop_zstd_reader) ZSTD_DCtx *context = ZSTD_createDCtx();
+    void *idle = take_idle(idle_readers);
+    TARN_OWN(drop_reader) ZSTD_DCtx *context = idle != NULL ? idle : ZSTD_createDCtx();
     if (context == NULL)
-        return tarn_status_new(TARN_MEMORY_EXHAUSTED, "zstd: no memory for a context");
+        return no_context();
+    ZSTD_DCtx_reset(context, ZSTD_reset_session_only); /* what its last use left half read */
     ZSTD_DCtx_setParameter(context, ZSTD_d_windowLogMax, ZSTD_WINDOW_LOG_MAX);
 
     ZSTD_inBuffer source = {in.data, in.size, 0};

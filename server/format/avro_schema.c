@@ -1,5 +1,7 @@
 #include "format/avro_schema.h"
 
+#include <stdatomic.h>
+
 /* Parsing keeps the named types seen so far; a name may be used inside its own definition. */
 struct parser {
     struct tarn_arena *arena;
@@ -230,16 +232,79 @@ const struct tarn_avro_node *tarn_avro__record_of(const struct tarn_avro_node *t
     return record;
 }
 
-struct tarn_status *tarn_avro__parse_schema(struct tarn_slice text, struct tarn_arena *arena,
-                                            const struct tarn_avro_node **out)
+static struct tarn_status *parse(struct tarn_slice text, struct tarn_arena *arena,
+                                 const struct tarn_avro_node **out)
 {
     TARN_OWN(tarn_json_drop) struct tarn_json *json = NULL;
     TARN_OWN(tarn_map_drop) struct tarn_map *named = tarn_map_new();
     struct parser p = {.arena = arena, .named = named};
-    if (text.size > TARN_AVRO_SCHEMA_SIZE_MAX)
-        return bad("too large");
     struct tarn_status *s = tarn_json_parse(text, &json);
     TARN_TRY(tarn_status_wrap(tarn_status_as(s, TARN_AVRO_MALFORMED), "avro.schema"));
     TARN_TRY(parse_node(&p, json, (struct tarn_slice){0}, 0, out));
     return tarn_avro__record_of(*out) != NULL ? TARN_OK : bad("the top is no record");
+}
+
+/* --- schemas that were met: manifests by the thousand have the same few, and to parse one takes longer than a small
+ * manifest's records. The first ones are kept, for good; others are parsed each time. */
+
+#define KNOWN_COUNT_MAX 32
+#define KNOWN_SIZE_MAX ((size_t)16 << 10)
+
+struct known {
+    struct tarn_arena *arena; /* owned: it holds all of this */
+    struct tarn_slice text;
+    const struct tarn_avro_node *top;
+};
+
+static _Atomic(const struct known *) known[KNOWN_COUNT_MAX];
+
+/* NULL: not known. *room: there is a place to put it. */
+static const struct known *find_known(struct tarn_slice text, bool *room)
+{
+    *room = false;
+    for (size_t i = 0; i < KNOWN_COUNT_MAX && !*room; i++) {
+        const struct known *one = atomic_load(&known[i]);
+        if (one != NULL && tarn_slice_equal(one->text, text))
+            return one;
+        *room = one == NULL;
+    }
+    return NULL;
+}
+
+static bool put_known(const struct known *one)
+{
+    bool put = false;
+    for (size_t i = 0; i < KNOWN_COUNT_MAX && !put; i++) {
+        const struct known *none = NULL;
+        put = atomic_compare_exchange_strong(&known[i], &none, one);
+    }
+    return put;
+}
+
+static void remember(struct tarn_slice text)
+{
+    struct tarn_arena *arena = tarn_arena_new();
+    struct known *one = tarn_arena_alloc(arena, sizeof *one);
+    *one = (struct known){.arena = arena, .text = tarn_arena_copy(arena, text)};
+    struct tarn_status *s = parse(text, arena, &one->top);
+    if (s != TARN_OK || !put_known(one))
+        tarn_arena_free(arena);
+    tarn_status_free(s);
+}
+
+struct tarn_status *tarn_avro__parse_schema(struct tarn_slice text, struct tarn_arena *arena,
+                                            const struct tarn_avro_node **out)
+{
+    bool room;
+    if (text.size > TARN_AVRO_SCHEMA_SIZE_MAX)
+        return bad("too large");
+    const struct known *one = find_known(text, &room);
+    if (one != NULL) {
+        *out = one->top;
+        return TARN_OK;
+    }
+    TARN_TRY(parse(text, arena, out));
+    if (room && text.size <= KNOWN_SIZE_MAX)
+        remember(text);
+    return TARN_OK;
 }

@@ -120,7 +120,7 @@ static struct tarn_status *local_put_if_absent(void *self, struct tarn_op *op, c
     if (there)
         return TARN_OK;
     TARN_OWN(tarn_store__draft_fini) struct draft draft;
-    TARN_TRY(tarn_store__draft_begin(&draft, self, key));
+    TARN_TRY(tarn_store__draft_begin_small(&draft, self, key, true));
     TARN_TRY(tarn_store__draft_write(&draft, body));
     return tarn_store__draft_claim(&draft, created);
 }
@@ -315,6 +315,7 @@ static void local_close(void *self)
 {
     struct local *local = self;
     tarn_store__sync_crew_free(local->crew);
+    tarn_store__spares_free(local->spares);
     tarn_store__local_forget_doubts(local);
     tarn_store__ready_forget(local);
     pthread_mutex_destroy(&local->mutex);
@@ -354,6 +355,7 @@ struct tarn_status *tarn_store__local_open(const char *path, struct tarn_store *
     local->root = root;
     local->openat2 = true;
     local->crew = tarn_store__sync_crew_new();
+    local->spares = tarn_store__spares_new(root);
     pthread_mutex_init(&local->mutex, NULL);
     int probe = tarn_store__local_open_at(local, "", O_PATH | O_DIRECTORY);
     local->openat2 = probe >= 0; /* old kernels say ENOSYS, some sandboxes EPERM */

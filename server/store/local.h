@@ -17,12 +17,14 @@
 struct sync_crew;
 struct doubt;
 struct ready;
+struct spares;
 
 struct local {
     int root;               /* the root folder, open for reading */
     bool openat2;           /* the kernel has it */
     atomic_bool sync_lost;  /* a folder couldn't be synced: nothing is promised any more */
     struct sync_crew *crew; /* owned */
+    struct spares *spares;  /* owned */
     pthread_mutex_t mutex;  /* guards all below */
     struct doubt *doubts;   /* owned */
     struct ready *ready;    /* owned: the newest first */
@@ -56,6 +58,7 @@ TARN_MUST struct tarn_status *tarn_store__local_open_root(const char *path, int 
 /* --- drafts --- */
 
 #define TARN_STORE_TEMPORARY_SIZE 256
+#define TARN_STORE_FILE_MODE 0666 /* less the umask */
 
 /* A file that has no name of its own yet. */
 struct draft {
@@ -68,11 +71,16 @@ struct draft {
     bool failed; /* a write or sync went wrong: never to be published */
     bool synced; /* all that was written */
     bool named;  /* by draft_name */
+    bool spare;  /* from the spare files, and without any name until draft_name */
 };
 
 /* One that failed to begin is ended by fini like any other. */
 TARN_MUST struct tarn_status *tarn_store__draft_begin(struct draft *draft, struct local *local,
                                                       const char *key);
+/* The same, from a spare file where there is one. For draft_name, unless hidden: for draft_claim. */
+TARN_MUST struct tarn_status *tarn_store__draft_begin_small(struct draft *draft,
+                                                            struct local *local, const char *key,
+                                                            bool hidden);
 TARN_MUST struct tarn_status *tarn_store__draft_write(struct draft *draft, struct tarn_slice bytes);
 TARN_MUST struct tarn_status *tarn_store__draft_sync(struct draft *draft);
 /* What the sync said, where somebody else did it: 0 or errno. */
@@ -85,6 +93,16 @@ void tarn_store__draft_unname(struct draft *draft);
 /* Syncs, names without replacing, syncs the folder. */
 TARN_MUST struct tarn_status *tarn_store__draft_publish(struct draft *draft);
 void tarn_store__draft_fini(struct draft *draft);
+
+/* --- spare files --- */
+
+/* For folders below the root; what can't have spare files is found out. */
+struct spares *tarn_store__spares_new(int root);
+void tarn_store__spares_free(struct spares *spares);
+/* An empty file without a name that was made in the folder, for the caller to own; -1: there is none (yet). */
+int tarn_store__spare_take(struct spares *spares, int folder);
+/* Names it, without replacing: 0 or errno. */
+int tarn_store__spare_link(int file, int folder, const char *name);
 
 /* --- foreseen: drafts that are ready for their put_if_absent --- */
 

@@ -15,7 +15,6 @@
 
 #define TEMPORARY_STEM_MAX 200 /* of the name: dots, uuid and ".tmp" must fit into 255 bytes too */
 #define FOLDER_TRIES_MAX 8     /* a folder may be pruned between finding and using it */
-#define FILE_MODE 0666         /* less the umask */
 
 void tarn_store__draft_fini(struct draft *draft)
 {
@@ -48,8 +47,41 @@ struct tarn_status *tarn_store__local_writable(const struct local *local, const 
                            key);
 }
 
-struct tarn_status *tarn_store__draft_begin(struct draft *draft, struct local *local,
-                                            const char *key)
+/* 0 or errno. */
+static int create_hidden(struct draft *draft)
+{
+    name_temporary(draft);
+    draft->file =
+        openat(draft->folder, draft->temporary,
+               O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, TARN_STORE_FILE_MODE);
+    if (draft->file >= 0)
+        return 0;
+    draft->temporary[0] = '\0'; /* nothing to remove */
+    return errno;
+}
+
+static int hide_spare(struct draft *draft)
+{
+    name_temporary(draft);
+    int error = tarn_store__spare_link(draft->file, draft->folder, draft->temporary);
+    if (error == 0)
+        return 0;
+    draft->temporary[0] = '\0';
+    tarn_store__close_drop(&draft->file);
+    return error;
+}
+
+static int take_spare(struct draft *draft, bool hidden)
+{
+    draft->file = tarn_store__spare_take(draft->local->spares, draft->folder);
+    draft->spare = draft->file >= 0 && !hidden;
+    if (draft->file < 0)
+        return create_hidden(draft);
+    return hidden ? hide_spare(draft) : 0;
+}
+
+static struct tarn_status *begin(struct draft *draft, struct local *local, const char *key,
+                                 bool small, bool hidden)
 {
     int error = ENOENT;
     *draft = (struct draft){.local = local, .folder = -1, .file = -1, .key = tarn_strdup(key)};
@@ -58,15 +90,21 @@ struct tarn_status *tarn_store__draft_begin(struct draft *draft, struct local *l
         tarn_store__close_drop(&draft->folder);
         TARN_TRY(
             tarn_store__local_open_parent(local, draft->key, true, &draft->folder, &draft->name));
-        name_temporary(draft);
-        draft->file = openat(draft->folder, draft->temporary,
-                             O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, FILE_MODE);
-        if (draft->file >= 0)
-            return TARN_OK;
-        error = errno;
-        draft->temporary[0] = '\0'; /* nothing to remove */
+        error = small ? take_spare(draft, hidden) : create_hidden(draft);
     }
-    return tarn_store__local_error(error, "create", key);
+    return error == 0 ? TARN_OK : tarn_store__local_error(error, "create", key);
+}
+
+struct tarn_status *tarn_store__draft_begin(struct draft *draft, struct local *local,
+                                            const char *key)
+{
+    return begin(draft, local, key, false, true);
+}
+
+struct tarn_status *tarn_store__draft_begin_small(struct draft *draft, struct local *local,
+                                                  const char *key, bool hidden)
+{
+    return begin(draft, local, key, true, hidden);
 }
 
 struct tarn_status *tarn_store__draft_write(struct draft *draft, struct tarn_slice bytes)
@@ -293,10 +331,27 @@ static int rename_without_replacing(struct draft *draft)
     return error == EINVAL || error == ENOSYS ? link_name(draft) : error;
 }
 
+/* Nothing of a spare file lies in its folder and keeps that from being pruned: *error ENOENT, and it is made again. */
+static struct tarn_status *link_spare(struct draft *draft, int *error)
+{
+    *error = tarn_store__spare_link(draft->file, draft->folder, draft->name);
+    for (int tries = 1; tries < FOLDER_TRIES_MAX && *error == ENOENT; tries++) {
+        tarn_store__close_drop(&draft->folder);
+        TARN_TRY(tarn_store__local_open_parent(draft->local, draft->key, true, &draft->folder,
+                                               &draft->name));
+        *error = tarn_store__spare_link(draft->file, draft->folder, draft->name);
+    }
+    return TARN_OK;
+}
+
 /* For objects that are named by uuid: one that exists is an error. */
 struct tarn_status *tarn_store__draft_name(struct draft *draft)
 {
-    int error = rename_without_replacing(draft);
+    int error = 0;
+    if (draft->spare)
+        TARN_TRY(link_spare(draft, &error));
+    else
+        error = rename_without_replacing(draft);
     if (error == EEXIST)
         return tarn_status_new(TARN_OBJECT_EXISTS, "'%s' is already there", draft->key);
     if (error != 0)

@@ -96,7 +96,8 @@ static struct tarn_status *put_batch(struct local *local, struct tarn_op *op,
         .folder_of = tarn_calloc(2 * count + 1, sizeof *batch.folder_of),
     };
     for (size_t i = 0; i < count; i++) {
-        TARN_TRY(tarn_store__draft_begin(&batch.drafts[batch.count++], local, objects[i].key));
+        TARN_TRY(tarn_store__draft_begin_small(&batch.drafts[batch.count++], local, objects[i].key,
+                                               objects[i].foreseen));
         TARN_TRY(write_one(&batch.drafts[i], &objects[i]));
     }
     TARN_TRY(tarn_op_check(op));

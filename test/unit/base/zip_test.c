@@ -103,6 +103,33 @@ TARN_TEST(zip, takes_no_size_in_a_header_at_its_word)
     expect_true(out.capacity < 1 << 20);
 }
 
+/* Contexts are used again. */
+TARN_TEST(zip, what_was_done_before_changes_nothing)
+{
+    TARN_OWN(tarn_buf_drop) struct tarn_buf first = {0};
+    TARN_OWN(tarn_buf_drop) struct tarn_buf other = {0};
+    TARN_OWN(tarn_buf_drop) struct tarn_buf again = {0};
+    TARN_OWN(tarn_buf_drop) struct tarn_buf out = {0};
+    struct tarn_slice in = tarn_test_random_bytes(t, 5000);
+    memset((void *)(uintptr_t)in.data, 'x', 3000);
+    for (size_t i = 0; i < TARN_COUNT_OF(kinds); i++) {
+        first.size = other.size = again.size = 0;
+        expect_ok(tarn_zip_compress(kinds[i], 1, in, &first));
+        expect_ok(tarn_zip_compress(kinds[i], 9, in, &other));
+        expect_ok(tarn_zip_compress(kinds[i], 1, in, &again));
+        expect_bytes(tarn_buf_slice(&again), tarn_buf_slice(&first));
+        if (kinds[i] == TARN_ZIP_NONE)
+            continue;
+        expect_status(
+            tarn_zip_expand(kinds[i], tarn_slice_of(first.data, first.size / 2), in.size, &out),
+            TARN_COMPRESSED_MALFORMED, "");
+        out.size = 0;
+        expect_ok(tarn_zip_expand(kinds[i], tarn_buf_slice(&first), in.size, &out));
+        expect_bytes(tarn_buf_slice(&out), in);
+        out.size = 0;
+    }
+}
+
 TARN_TEST(zip, survives_flipped_bytes)
 {
     struct tarn_slice in = tarn_test_random_bytes(t, 300);

@@ -176,6 +176,28 @@ TARN_TEST(avro, values_by_name)
     expect_false(more);
 }
 
+/* Some schemas are remembered: each file is read by its own all the same, however many there are. */
+TARN_TEST(avro, each_file_is_read_by_its_own_schema)
+{
+    for (int round = 0; round < 2; round++) {
+        for (int i = 0; i < 100; i++) {
+            char name[16], pad[32];
+            struct tarn_avro_reader r;
+            snprintf(name, sizeof name, "f%d", i);
+            snprintf(pad, sizeof pad, "%*s", i % 20, "");
+            const char *schema = tarn_arena_printf(
+                t->arena,
+                "{\"type\":\"record\",%s\"name\":\"r\",\"fields\":[{\"name\":\"%s\",\"type\":\"%s\"}]}",
+                pad, name, i % 2 == 0 ? "long" : "bytes");
+            expect_ok(
+                tarn_avro_open(container(t, schema, "null", 0, tarn_slice_str("")), t->arena, &r));
+            expect_not_null(tarn_avro_find(r.schema, name));
+            expect_int(r.schema->child_count, 1);
+            expect_int(r.schema->children[0]->kind, i % 2 == 0 ? TARN_AVRO_LONG : TARN_AVRO_BYTES);
+        }
+    }
+}
+
 TARN_TEST(avro, damage_is_named)
 {
     static const char one[] = RECORD("{\"name\":\"a\",\"type\":\"bytes\"}");

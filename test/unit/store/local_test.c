@@ -5,6 +5,7 @@
  * fsync, linkat and renameat2 below stand in for libc's: they fail on demand.
  */
 #include "store/internal.h"
+#include "store/local.h"
 #include "test.h"
 
 #include <dirent.h>
@@ -189,6 +190,101 @@ TARN_TEST(local, a_hint_is_written_in_its_place_where_one_digit_changes)
     }
     expect_int(entry_count(tarn_arena_printf(t->arena, "%s/s", root)), 1);
 }
+
+/* ---- spare files ---- */
+
+/* Begins drafts in the folder until one comes of a spare file; false: this file system has none. */
+static bool begin_spare(struct local *local, const char *key, bool hidden, struct draft *draft)
+{
+    int probe = openat(local->root, ".", O_WRONLY | O_TMPFILE, 0600);
+    if (probe < 0)
+        return false;
+    close(probe);
+    for (int i = 0; i < 10000; i++) {
+        struct stat st;
+        expect_ok(tarn_store__draft_begin_small(draft, local, key, false));
+        bool is_spare = draft->spare;
+        expect_int(fstat(draft->file, &st), 0);
+        expect_int(st.st_nlink, is_spare ? 0 : 1);
+        if (is_spare && !hidden)
+            return true;
+        tarn_store__draft_fini(draft);
+        if (is_spare) { /* the maker has begun: soon one is there for this too */
+            usleep(100000);
+            expect_ok(tarn_store__draft_begin_small(draft, local, key, true));
+            return true;
+        }
+        usleep(1000);
+    }
+    return false;
+}
+
+TARN_TEST(local, a_spare_file_gets_its_name_and_leaves_nothing)
+{
+    bool created;
+    struct draft draft;
+    const char *root = tarn_test_dir(t), *folder = tarn_arena_printf(t->arena, "%s/m", root);
+    TARN_OWN(tarn_store_drop) struct tarn_store *store = open_store(root);
+    if (!begin_spare(store->self, "m/a", false, &draft))
+        tarn_test_skip(t, "no files without a name here");
+    expect_int(entry_count(folder), 0);
+    expect_ok(tarn_store__draft_write(&draft, S("body")));
+    expect_ok(tarn_store__draft_publish(&draft));
+    tarn_store__draft_fini(&draft);
+    expect_object(t, store, "m/a", "body");
+    expect_int(entry_count(folder), 1);
+
+    expect_true(begin_spare(store->self, "m/a", false, &draft)); /* never over another */
+    expect_ok(tarn_store__draft_write(&draft, S("other")));
+    expect_status(tarn_store__draft_publish(&draft), TARN_OBJECT_EXISTS, "m/a");
+    tarn_store__draft_fini(&draft);
+    expect_object(t, store, "m/a", "body");
+
+    expect_true(begin_spare(store->self, "m/b", true, &draft));
+    expect_ok(tarn_store__draft_write(&draft, S("claimed")));
+    expect_int(entry_count(folder),
+               2); /* hidden: a file with a name, that a crash can't take the links of */
+    expect_ok(tarn_store__draft_claim(&draft, &created));
+    expect_true(created);
+    tarn_store__draft_fini(&draft);
+    expect_object(t, store, "m/b", "claimed");
+    expect_int(entry_count(folder), 2);
+}
+
+TARN_TEST(local, a_spare_files_folder_may_be_pruned_meanwhile)
+{
+    struct draft draft;
+    const char *root = tarn_test_dir(t);
+    TARN_OWN(tarn_store_drop) struct tarn_store *store = open_store(root);
+    if (!begin_spare(store->self, "m/deep/a", false, &draft))
+        tarn_test_skip(t, "no files without a name here");
+    expect_int(rmdir(tarn_arena_printf(t->arena, "%s/m/deep", root)), 0);
+    expect_int(rmdir(tarn_arena_printf(t->arena, "%s/m", root)), 0);
+    expect_ok(tarn_store__draft_write(&draft, S("body")));
+    expect_ok(tarn_store__draft_publish(&draft));
+    tarn_store__draft_fini(&draft);
+    expect_object(t, store, "m/deep/a", "body");
+}
+
+TARN_TEST(local, spare_files_go_with_the_store)
+{
+    struct draft draft;
+    const char *root = tarn_test_dir(t);
+    int before = entry_count("/proc/self/fd");
+    TARN_OWN(tarn_store_drop) struct tarn_store *store = open_store(root);
+    bool is_spare = begin_spare(store->self, "m/a", false, &draft);
+    if (is_spare) {
+        expect_true(entry_count("/proc/self/fd") > before);
+        tarn_store__draft_fini(&draft);
+    }
+    tarn_store_drop(&store);
+    store = NULL;
+    expect_int(entry_count("/proc/self/fd"), before);
+    if (!is_spare)
+        tarn_test_skip(t, "no files without a name here");
+}
+
+/* ---- many at once ---- */
 
 TARN_TEST(local, put_many_syncs_each_file_and_folder_side_by_side)
 {
