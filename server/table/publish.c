@@ -70,21 +70,20 @@ static void run_hint(void *arg)
     pthread_mutex_unlock(&table->lock); /* from here on the table may be gone */
 }
 
-/* After the answers, since it may take long (a round trip, or a file that is flushed as it replaces another): the newest one
- * only, one after the other; in a remote store by a job of its own. Readers go on from one that is behind. */
+/* A remote store takes a round trip for it: beside the answers, the newest one only, one after the other. */
 static void hint(struct tarn_table *table, int64_t id)
 {
+    if (!tarn_store_is_remote(table->env->store)) {
+        put_hint(table, id);
+        return;
+    }
     pthread_mutex_lock(&table->lock);
     bool runs = table->hint_runs;
     table->hint_id = id;
     table->hint_runs = true;
     pthread_mutex_unlock(&table->lock);
-    if (runs)
-        return;
-    if (tarn_store_is_remote(table->env->store))
+    if (!runs)
         tarn_exec_post(table->env->exec, run_hint, table);
-    else
-        run_hint(table);
 }
 
 void tarn_table__hint_wait(struct tarn_table *table)
@@ -146,6 +145,7 @@ void tarn_table__announce(struct tarn_group *group)
     tell(group);
     if (group->is_finished)
         tarn_table__end_turn(table);
+    hint(table, id);
     double seconds = (double)(tarn_clock_mono_ns() - group->begun_ns) / 1e9;
     for (size_t i = group->count; i > 0;
          i--) { /* backwards: compact parts go to the front of the queue */
@@ -156,7 +156,6 @@ void tarn_table__announce(struct tarn_group *group)
     table->answered_count = group->count;
     table->answered_ns = tarn_clock_mono_ns();
     pthread_mutex_unlock(&table->lock);
-    hint(table, id);
     if (table->head != NULL) {
         look_for_schema(group);
         forget(group);
