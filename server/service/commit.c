@@ -419,9 +419,11 @@ struct tarn_status *tarn_service_get_commit(struct tarn_op *op, struct tarn_serv
     TARN_TRY(check_user(user));
     TARN_OWN(tarn_table_drop_ref) struct tarn_table *table = NULL;
     TARN_TRY(tarn_service__table(op, service, ref, TARN_ACTION_READ, &table));
+    /* Asked first: one that lands and ends between the two was open. */
+    bool open = tarn_service__intent_open(service, tarn_table_uuid(table), user, identifier);
     TARN_TRY(tarn_table_find_commit(op, table, user, identifier, 0, since, out));
     bool landed = out->state == TARN_COMMIT_LANDED || out->state == TARN_COMMIT_REFUSED;
-    if (!landed && tarn_service__intent_open(service, tarn_table_uuid(table), user, identifier))
+    if (!landed && open)
         out->state = TARN_COMMIT_OPEN;
     return TARN_OK;
 }
