@@ -376,6 +376,14 @@ struct tarn_status *tarn_catalog_table(struct tarn_op *op, struct tarn_catalog *
     return TARN_OK;
 }
 
+bool tarn_catalog_has_table(struct tarn_catalog *catalog, struct tarn_slice uuid)
+{
+    pthread_mutex_lock(&catalog->lock);
+    bool has = tarn_map_find(catalog->by_uuid, uuid) != NULL;
+    pthread_mutex_unlock(&catalog->lock);
+    return has;
+}
+
 struct tarn_status *tarn_catalog_table_by_uuid(struct tarn_op *op, struct tarn_catalog *catalog,
                                                struct tarn_slice uuid, struct tarn_table **out)
 {

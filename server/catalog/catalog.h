@@ -80,6 +80,8 @@ TARN_MUST struct tarn_status *tarn_catalog_register_table(
 TARN_MUST struct tarn_status *tarn_catalog_table(struct tarn_op *op, struct tarn_catalog *catalog,
                                                  struct tarn_slice database, struct tarn_slice name,
                                                  struct tarn_slice uuid, struct tarn_table **out);
+/* Is that the uuid of a table here? From memory, never waits. */
+bool tarn_catalog_has_table(struct tarn_catalog *catalog, struct tarn_slice uuid);
 TARN_MUST struct tarn_status *tarn_catalog_table_by_uuid(struct tarn_op *op,
                                                          struct tarn_catalog *catalog,
                                                          struct tarn_slice uuid,

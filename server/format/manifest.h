@@ -24,6 +24,8 @@ struct tarn_vector_ref { /* where a data file's deletion vector is: plans say it
     int64_t cardinality; /* rows it marks; or NONE: unknown */
 };
 
+#define TARN_FILE_UUID_SHARED                                                                      \
+    18 /* characters of a UUID that the files of one compaction have in their names */
 struct tarn_data_file {
     struct tarn_slice name;
     int64_t size;

@@ -47,6 +47,7 @@ static struct followed *follow(struct tarn_maintain *m, struct tarn_table *table
     if (f != NULL)
         return f;
     f = tarn_calloc(1, sizeof *f);
+    snprintf(f->main_uuid, sizeof f->main_uuid, "%s", tarn_table_main_uuid(table));
     f->schema_id = -1;
     f->all = true;
     f->buckets = tarn_map_new();
@@ -61,6 +62,22 @@ void tarn_maintain_forget(struct tarn_maintain *m, struct tarn_table *table)
     struct followed *f = tarn_map_remove(m->followed, tarn_slice_str(tarn_table_uuid(table)));
     if (f != NULL)
         followed_free(m, f);
+    pthread_mutex_unlock(&m->pictures_lock);
+}
+
+void tarn_maintain__sweep_followed(struct tarn_maintain *m)
+{
+    size_t cursor = 0;
+    struct tarn_slice uuid;
+    void *value;
+    pthread_mutex_lock(&m->pictures_lock);
+    while (tarn_map_next(m->followed, &cursor, &uuid, &value)) {
+        struct followed *f = value;
+        if (tarn_catalog_has_table(m->options.catalog, tarn_slice_str(f->main_uuid)))
+            continue;
+        tarn_map_remove(m->followed, uuid);
+        followed_free(m, f);
+    }
     pthread_mutex_unlock(&m->pictures_lock);
 }
 

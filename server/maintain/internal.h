@@ -70,6 +70,7 @@ struct task {
     int64_t not_before_ms, deadline_ms; /* monotonic */
     char *worker;                       /* id of the holder, or of the last one */
     char *failure;
+    char file_uuid[TARN_UUID_SIZE]; /* of the latest lease (leftovers.c) */
     int64_t snapshot_id, bytes_rewritten, rows_in, rows_out, cpu_ns;
     int64_t
         seen_id; /* while it is leased: the snapshot that its picture was taken of; 0: not yet */
@@ -121,6 +122,9 @@ struct tarn_maintain {
     struct tarn_timer
         *expire_timer; /* NULL: nothing expires by itself; not of the lock, as the next */
     atomic_bool expire_runs;
+    struct tarn_timer *clean_timer;
+    struct left *left; /* oldest first (leftovers.c); of the lock, as the next */
+    size_t left_count;
 };
 
 /* Does its partition begin with these values? */
@@ -131,9 +135,9 @@ void tarn_maintain__task_free(struct task *task);
 struct worker *tarn_maintain__worker(struct tarn_maintain *maintain,
                                      const char *id); /* lock held; NULL: unknown */
 void tarn_maintain__drop_silent_workers(struct tarn_maintain *maintain); /* lock held */
-/* The tasks leased to that worker go back to the queue, but those whose report is being committed. lock held */
+/* The tasks leased to that worker go back to the queue, but those whose report is being committed. is_dead: it writes no more. lock held */
 void tarn_maintain__take_back(struct tarn_maintain *maintain, const char *worker_id,
-                              const char *failure);
+                              const char *failure, bool is_dead);
 /* Waits for a change, at most wait_ms; lock held. False: the op is over. */
 bool tarn_maintain__wait(struct tarn_maintain *maintain, const struct tarn_op *op, int64_t wait_ms);
 void tarn_maintain__bucket_key(struct tarn_table *table, struct tarn_slice partition,
@@ -182,11 +186,12 @@ struct pictured { /* a bucket */
     int64_t missed_stamp;         /* up to here changes came while it wasn't known */
     int64_t rest_until_ms;        /* monotonic: it takes long to read */
 };
-struct followed {       /* a table */
-    int64_t schema_id;  /* that its pictures are of; -1: none */
-    bool all;           /* every bucket is to be looked at */
-    bool is_ours;       /* is compacted here, by itself */
-    bool is_waited_for; /* tarn_maintain_is_waited_for */
+struct followed {                   /* a table */
+    char main_uuid[TARN_UUID_SIZE]; /* of a branch: its table's */
+    int64_t schema_id;              /* that its pictures are of; -1: none */
+    bool all;                       /* every bucket is to be looked at */
+    bool is_ours;                   /* is compacted here, by itself */
+    bool is_waited_for;             /* tarn_maintain_is_waited_for */
     int run_trigger, run_stop_trigger;
     int64_t full_look_ms;     /* monotonic: not before, where time alone calls for work */
     struct tarn_map *buckets; /* key of partition and bucket -> heap struct pictured */
@@ -205,6 +210,8 @@ void tarn_maintain__drop_picture(struct tarn_maintain *maintain, struct followed
                                  struct pictured *pictured);
 void tarn_maintain__forget_pictures(struct tarn_maintain *maintain, struct followed *followed);
 void tarn_maintain__all_changed(struct followed *followed);
+/* Of tables that went: with their database, or by another program. Takes the locks. */
+void tarn_maintain__sweep_followed(struct tarn_maintain *maintain);
 void tarn_maintain__follow_end(struct tarn_maintain *maintain); /* frees all */
 
 struct read_picture { /* from the index */
@@ -282,6 +289,12 @@ struct tarn_explained_pick *tarn_maintain__explain_pick(struct tarn_arena *arena
 void tarn_maintain__expire_notice(struct tarn_maintain *maintain, struct tarn_table *table);
 void tarn_maintain__expire_tick(void *maintain);
 void tarn_maintain__expire_end(struct tarn_maintain *maintain); /* frees what it keeps */
+/* --- leftovers.c --- */
+/* The lease that the task has ends without a result: what its worker wrote goes after delay_ms. Not where it may have been committed. lock held */
+void tarn_maintain__leave_behind(struct tarn_maintain *maintain, const struct task *task,
+                                 int64_t delay_ms);
+void tarn_maintain__clean_tick(void *maintain);
+void tarn_maintain__clean_end(struct tarn_maintain *maintain); /* frees what it keeps */
 /* The local wall clock in milliseconds, as if it were UTC: as Paimon stamps its files. */
 int64_t tarn_maintain__local_ms(void);
 

@@ -131,6 +131,8 @@ struct tarn_task { /* what a worker is given; lies in the op's arena */
     struct tarn_manifest_entry
         *above; /* changelog-producer = lookup: the bucket's files above the output level */
     size_t above_count;
+    const char *
+        file_uuid; /* of this lease: its files have the first TARN_FILE_UUID_SHARED characters in their names */
 };
 /* Waits up to wait_ms for a task; *count 0: none. Who waits for longer than three leases is forgotten meanwhile. At most `max`. */
 TARN_MUST struct tarn_status *tarn_maintain_poll(struct tarn_op *op, struct tarn_maintain *maintain,

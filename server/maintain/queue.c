@@ -6,7 +6,7 @@
 
 #define BACK_OFF_MS 1000
 #define RESCALE_BACK_OFF_MS 500 /* as a rule it lost to a commit */
-#define SWEEP_MS 60000          /* between two looks for tenants that are forgotten */
+#define SWEEP_MS 60000          /* between two looks for tenants and pictures that are forgotten */
 
 static void tick(void *arg);
 
@@ -37,6 +37,8 @@ struct tarn_maintain *tarn_maintain_new(const struct tarn_maintain_options *opti
     m->tick_every_ms = TARN_MIN(options->check_interval_ms, (int64_t)TARN_TICK_EVERY_MS);
     m->next_round_ms = m->started_ms + options->check_interval_ms;
     m->timer = tarn_timer_new(options->exec, m->tick_every_ms, m->tick_every_ms, tick, m);
+    m->clean_timer = tarn_timer_new(options->exec, options->check_interval_ms,
+                                    options->check_interval_ms, tarn_maintain__clean_tick, m);
     if (options->expire_automatic)
         m->expire_timer =
             tarn_timer_new(options->exec, options->expire_interval_ms, options->expire_interval_ms,
@@ -85,6 +87,8 @@ void tarn_maintain_free(struct tarn_maintain *m)
     pthread_mutex_unlock(&m->lock);
     tarn_timer_cancel(m->timer);
     tarn_timer_cancel(m->expire_timer);
+    tarn_timer_cancel(m->clean_timer);
+    tarn_maintain__clean_end(m);
     tarn_maintain__expire_end(m);
     tarn_maintain__follow_end(m);
     for (size_t i = 0; i < m->open_count; i++)
@@ -250,13 +254,16 @@ static void fail_lease(struct tarn_maintain *m, struct task *t, enum tarn_reason
     pthread_cond_broadcast(&m->changed);
 }
 
-void tarn_maintain__take_back(struct tarn_maintain *m, const char *worker_id, const char *failure)
+void tarn_maintain__take_back(struct tarn_maintain *m, const char *worker_id, const char *failure,
+                              bool is_dead)
 {
     for (size_t i = m->open_count;
          i-- > 0;) { /* from behind: one that ends is replaced by the last */
         struct task *t = m->open[i];
-        if (t->state == TASK_LEASED && t->token > 0 && strcmp(t->worker, worker_id) == 0)
+        if (t->state == TASK_LEASED && t->token > 0 && strcmp(t->worker, worker_id) == 0) {
+            tarn_maintain__leave_behind(m, t, is_dead ? 0 : m->options.lease_ms);
             fail_lease(m, t, TARN_NO_REASON, failure);
+        }
     }
 }
 
@@ -269,6 +276,7 @@ void tarn_maintain_undone(struct tarn_maintain *m, struct tarn_table *table,
     struct task *t = tarn_maintain__open_task(m, table, partition, bucket);
     if (t != NULL && t->state == TASK_LEASED && t->token > 0) { /* M2 */
         leave_worker(m, t);
+        tarn_maintain__leave_behind(m, t, m->options.lease_ms);
         t->token = 0;
         t->attempts--;
         t->state = TASK_QUEUED;
@@ -285,8 +293,10 @@ static void take_back_late_leases(struct tarn_maintain *m, int64_t now)
     for (size_t i = m->open_count;
          i-- > 0;) { /* from behind: one that ends is replaced by the last */
         struct task *t = m->open[i];
-        if (t->state == TASK_LEASED && t->deadline_ms < now)
-            fail_lease(m, t, TARN_NO_REASON, "its lease ran out: the worker said nothing in time");
+        if (t->state != TASK_LEASED || t->deadline_ms >= now)
+            continue;
+        tarn_maintain__leave_behind(m, t, m->options.lease_ms);
+        fail_lease(m, t, TARN_NO_REASON, "its lease ran out: the worker said nothing in time");
     }
     tarn_maintain__drop_silent_workers(m);
 }
@@ -303,11 +313,14 @@ static void tick(void *arg)
         m->next_round_ms = now + m->options.check_interval_ms;
         pthread_mutex_lock(&m->lock);
         take_back_late_leases(m, now);
-        if (now >= m->sweep_ms) {
+        bool sweeps = now >= m->sweep_ms;
+        if (sweeps) {
             tarn_maintain__sweep_tenants(m, false);
             m->sweep_ms = now + SWEEP_MS;
         }
         pthread_mutex_unlock(&m->lock);
+        if (sweeps)
+            tarn_maintain__sweep_followed(m);
     }
     m->round_goes_on = tarn_maintain__check(m, TARN_TICK_MS);
     if (!due)
@@ -328,6 +341,7 @@ static void lease(struct tarn_maintain *m, const struct choice *choice, struct t
     tarn_maintain__begin_running(m, t, w);
     t->state = TASK_LEASED;
     t->token = m->next_token++;
+    tarn_uuid_random(t->file_uuid);
     t->seen_id = 0;
     t->attempts++;
     t->deadline_ms = tarn_clock_mono_ms() + m->options.lease_ms;
@@ -410,9 +424,11 @@ static struct tarn_status *lease_one(struct tarn_op *op, struct tarn_maintain *m
         struct tarn_slice partition = tarn_arena_copy(op->arena, tarn_buf_slice(&t->partition));
         int32_t bucket = t->bucket;
         bool full = t->full, rescale = t->rescale, nothing = false;
+        const char *file_uuid = tarn_arena_str(op->arena, tarn_slice_str(t->file_uuid));
         *out = (struct tarn_task){.id = id,
                                   .token = token,
                                   .lease_ms = m->options.lease_ms,
+                                  .file_uuid = file_uuid,
                                   .table = tarn_table_ref(t->table)};
         struct tarn_explained_pick *explained = NULL;
         pthread_mutex_unlock(&m->lock);
@@ -557,6 +573,8 @@ static void close_report(struct tarn_maintain *m, const struct tarn_report *repo
         return;
     t->token = report->lease.token;
     if (outcome != TARN_OK) {
+        if (tarn_status_reason(outcome) == TARN_COMMIT_CONFLICT) /* its worker may be dead */
+            tarn_maintain__leave_behind(m, t, m->options.lease_ms);
         fail_lease(m, t, tarn_status_reason(outcome), tarn_status_message(outcome));
         return;
     }

@@ -22,9 +22,9 @@ static void count_workers(struct tarn_maintain *m)
     tarn_metric_set(TARN_M_WORKERS, NULL, n);
 }
 
-static void remove_worker(struct tarn_maintain *m, struct worker *gone)
+static void remove_worker(struct tarn_maintain *m, struct worker *gone, bool is_dead)
 {
-    tarn_maintain__take_back(m, gone->id, "the worker ended while it did this");
+    tarn_maintain__take_back(m, gone->id, "the worker ended while it did this", is_dead);
     for (struct worker **at = &m->workers; *at != NULL; at = &(*at)->next) {
         if (*at != gone)
             continue;
@@ -47,7 +47,7 @@ void tarn_maintain__drop_silent_workers(struct tarn_maintain *m)
     for (struct worker *w = m->workers, *next; w != NULL; w = next) {
         next = w->next;
         if (w->seen_ms < oldest)
-            remove_worker(m, w);
+            remove_worker(m, w, false);
     }
 }
 
@@ -65,7 +65,7 @@ void tarn_maintain_worker_ended(struct tarn_maintain *m, pid_t pid)
     for (struct worker *w = m->workers, *next; w != NULL; w = next) {
         next = w->next;
         if (has_pid(w, pid))
-            remove_worker(m, w);
+            remove_worker(m, w, true);
     }
     pthread_mutex_unlock(&m->lock);
 }
@@ -102,7 +102,7 @@ struct tarn_status *tarn_maintain_register(struct tarn_op *op, struct tarn_maint
          old = next) { /* the same one, started again */
         next = old->next;
         if (w->address[0] != '\0' && strcmp(old->address, w->address) == 0)
-            remove_worker(m, old);
+            remove_worker(m, old, false);
     }
     w->next = m->workers;
     m->workers = w;
@@ -170,6 +170,6 @@ void tarn_maintain_end_stream(struct tarn_maintain *m, const char *worker_id, bo
     if (w != NULL && w->streams > 0)
         w->streams--;
     if (w != NULL && worker_failed) /* one that lives registers again */
-        remove_worker(m, w);
+        remove_worker(m, w, false);
     pthread_mutex_unlock(&m->lock);
 }

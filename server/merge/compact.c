@@ -46,6 +46,7 @@ static struct tarn_merge_roll *new_roll(struct compact *c, bool is_changelog)
         .is_changelog = is_changelog,
         .arena = c->arena,
         .entries = is_changelog ? &c->logged : &c->written,
+        .file_uuid = c->spec->file_uuid,
     };
     return tarn_merge__roll_new(&spec);
 }

@@ -356,6 +356,7 @@ struct tarn_merge_roll_spec {
     bool is_changelog;                  /* named, compressed and described as those are */
     struct tarn_arena *arena;           /* of what the entries point to */
     struct tarn_merge_entries *entries; /* finished files are added (kind ADD) */
+    const char *file_uuid;              /* as of struct tarn_compact_spec */
 };
 struct tarn_merge_roll *tarn_merge__roll_new(const struct tarn_merge_roll_spec *spec);
 /* Batches of all columns; keyed tables: then _SEQUENCE_NUMBER and _VALUE_KIND, rows in key order.

@@ -134,6 +134,8 @@ struct tarn_compact_spec {
     const struct tarn_manifest_entry
         *above; /* changelog-producer = lookup: its files above the output level */
     size_t above_count;
+    const char *
+        file_uuid; /* names of outputs begin, behind their prefix, with its first TARN_FILE_UUID_SHARED characters; NULL: anyhow */
 };
 struct tarn_compact_result {
     struct tarn_manifest_entry *entries; /* DELETEs of inputs, then ADDs of outputs and upgrades */

@@ -70,6 +70,8 @@ struct tarn_merge_roll *tarn_merge__roll_new(const struct tarn_merge_roll_spec *
     roll->spec = *spec;
     roll->spec.partition = tarn_arena_copy(spec->arena, spec->partition);
     tarn_uuid_random(roll->uuid);
+    if (spec->file_uuid != NULL)
+        memcpy(roll->uuid, spec->file_uuid, TARN_FILE_UUID_SHARED);
     plan_columns(roll);
     return roll;
 }

@@ -240,12 +240,16 @@ struct tarn_status *tarn_rpc__commit_tables(struct tarn_op *op, struct tarn_serv
         if (s != TARN_OK)
             return tarn_status_wrap(s, "commit %zu", i);
     }
-    TARN_TRY(tarn_service_commit_tables(op, service, requests, q->n_commits, results));
+    struct tarn_backlog *backlogs = TARN_RPC_ARRAY(op, q->n_commits, *backlogs);
+    TARN_TRY(tarn_service_commit_tables(op, service, requests, q->n_commits, results, backlogs));
     r->n_commits = q->n_commits;
     r->commits = TARN_RPC_ARRAY(op, q->n_commits, *r->commits);
     for (size_t i = 0; i < q->n_commits; i++) {
         r->commits[i] = TARN_RPC_NEW(op, Tarn__V1__CommitResponse, commit_response);
         tarn_rpc__put_commit(&results[i], r->commits[i]);
+        Tarn__V1__Backlog *backlog = TARN_RPC_NEW(op, Tarn__V1__Backlog, backlog);
+        if (tarn_rpc__put_backlog(&backlogs[i], backlog))
+            r->commits[i]->backlog = backlog;
     }
     return TARN_OK;
 }

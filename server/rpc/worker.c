@@ -56,6 +56,7 @@ static Tarn__V1__Task *put_task(struct tarn_op *op, const struct tarn_work *work
     compact->top_level = work->top_level;
     compact->above = tarn_rpc__bytes_list(op, work->above, work->above_count);
     compact->n_above = work->above_count;
+    compact->file_uuid = (char *)(uintptr_t)work->file_uuid;
     Tarn__V1__Task *task = TARN_RPC_NEW(op, Tarn__V1__Task, task);
     task->id = work->id;
     task->token = work->token;

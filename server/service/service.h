@@ -379,11 +379,9 @@ void tarn_service_commit(struct tarn_op *op, struct tarn_service *service,
                          struct tarn_backlog *backlog, tarn_commit_done_fn done, void *arg);
 /* All of them, or none; one a table, appends only. OUTCOME_UNKNOWN: it may happen yet, and will be finished where it
  * has begun. Refused by one table after others landed: an error that says so. */
-TARN_MUST struct tarn_status *tarn_service_commit_tables(struct tarn_op *op,
-                                                         struct tarn_service *service,
-                                                         struct tarn_commit_request *requests,
-                                                         size_t count,
-                                                         struct tarn_commit_result *results);
+TARN_MUST struct tarn_status *tarn_service_commit_tables(
+    struct tarn_op *op, struct tarn_service *service, struct tarn_commit_request *requests,
+    size_t count, struct tarn_commit_result *results, struct tarn_backlog *backlogs /* or NULL */);
 struct tarn_intents *tarn_intents_new(struct tarn_service *service);
 /* Before the first request: those that a crash interrupted are known again, and finished in the background. */
 TARN_MUST struct tarn_status *tarn_service_recover(struct tarn_op *op,
@@ -559,6 +557,7 @@ struct tarn_work {
     int32_t top_level;
     struct tarn_slice *above; /* packed */
     size_t above_count;
+    const char *file_uuid; /* as struct tarn_task has it */
 };
 TARN_MUST struct tarn_status *tarn_service_poll(struct tarn_op *op, struct tarn_service *service,
                                                 const char *worker_id, int64_t free_slots,

@@ -44,6 +44,7 @@ static struct tarn_status *describe_task(struct tarn_op *op, struct tarn_service
         .file_count = task->file_count,
         .top_level = task->top_level,
         .above_count = task->above_count,
+        .file_uuid = task->file_uuid,
     };
     size_t id_count = task->file_count + task->above_count;
     out->files = tarn_arena_calloc(op->arena, task->file_count + 1, sizeof *out->files);

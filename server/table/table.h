@@ -496,6 +496,11 @@ TARN_MUST struct tarn_status *tarn_table_bucket_picture(struct tarn_op *op,
                                                         struct tarn_slice partition, int32_t bucket,
                                                         int64_t size_below, size_t most,
                                                         struct tarn_bucket_files *out);
+/* Removes what lies in the bucket's folder with `part` in its name, drafts of objects too: for files of an attempt that is never committed. None that
+ * the latest snapshot has goes. */
+TARN_MUST struct tarn_status *tarn_table_remove_unused(struct tarn_op *op, struct tarn_table *table,
+                                                       struct tarn_slice partition, int32_t bucket,
+                                                       const char *part, size_t *count);
 /* The files of one bucket with their statistics, as a rewrite or upgrade must carry them. */
 TARN_MUST struct tarn_status *tarn_table_bucket(struct tarn_op *op, struct tarn_table *table,
                                                 struct tarn_slice partition, int32_t bucket,

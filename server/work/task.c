@@ -132,6 +132,8 @@ static struct tarn_status *run(struct task *task, struct outcome *out)
         .top_level = compact->top_level,
         .above = above,
         .above_count = compact->n_above,
+        .file_uuid =
+            strlen(compact->file_uuid) >= TARN_FILE_UUID_SHARED ? compact->file_uuid : NULL,
     };
     return tarn_compact_run(&task->op, &out->table, &spec, arena, &out->result);
 }

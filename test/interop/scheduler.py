@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Promise: what `tarn jobs --explain` and `tarn compact --dry-run` print is all that a decision was made from: score and pick are computed again
-here, by a second reading of docs/operations.md and docs/format.md. Loads that are told to wait end when compaction has caught up.
+here, by a second reading of docs/operations.md and docs/format.md. Loads that are told to wait end when compaction has caught up. What a killed worker had written is removed.
 """
 import math
 import os
+import signal
 import sys
 import time
 
@@ -124,6 +125,37 @@ def obeyed():
     tarn.stop()
 
 
+def cleaned():
+    """A worker that is killed while it compacts: what it had written goes, and nothing else."""
+    tarn = lab.daemon("cleaned", lab.path("wh3"), **{"worker.count": 1, "compaction.auto": "false", "compaction.check_interval": "100 ms"})
+    tarn.start()
+    tarn.tarn("db", "create", "c")
+    make(tarn, "c.t", "--option", "bucket=1")
+    for n in range(2):
+        text = "".join(f'{{"id": {i}, "v": "{n}-{i * 7919 % 104729}"}}\n' for i in range(200000))
+        tarn.json("load", "c.t", lab.write("many.jsonl", text))
+    folder = lab.path("wh3/c.db/t/bucket-0")
+    before = set(os.listdir(folder))
+    [pid] = tarn.workers()
+    tarn.json("compact", "c.t", "--full")
+    end = time.monotonic() + 60
+    while set(os.listdir(folder)) == before and time.monotonic() < end:
+        pass
+    os.kill(pid, signal.SIGKILL)
+    left = set(os.listdir(folder)) - before
+    check(left, "the worker had begun a file when it was killed")
+    while tarn.json("jobs") and time.monotonic() < end:
+        time.sleep(0.1)
+    live = {os.path.basename(f["path"]) for f in tarn.json("files", "c.t")}
+    check(not live & left and len(live) == 1, f"done again: {live}")
+    while set(os.listdir(folder)) != before | live and time.monotonic() < end:
+        time.sleep(0.1)
+    equal(set(os.listdir(folder)), before | live, "files of the bucket")
+    check("task.leftovers_removed" in tarn.said(), "the log says so")
+    tarn.stop()
+
+
 lab.run("decisions are computed again", explained)
 lab.run("loads wait where they are told to", obeyed)
+lab.run("what a killed worker wrote is removed", cleaned)
 sys.exit(lab.done())

@@ -4,6 +4,7 @@
  */
 #include "maintain/advise.h"
 #include "maintain/internal.h"
+#include "store/faulty.h"
 #include "test/lib/test.h"
 
 #include <unistd.h>
@@ -59,7 +60,9 @@ static void house_init_with(struct house *h, struct tarn_test *t,
 {
     *h = (struct house){.t = t, .exec = tarn_exec_new(2, 16)};
     bool fresh;
-    expect_ok(tarn_store_open("memory:", &h->store));
+    TARN_OWN(tarn_store_drop) struct tarn_store *memory = NULL;
+    expect_ok(tarn_store_open("memory:", &memory));
+    h->store = tarn_store_faulty_new(memory);
     expect_ok(tarn_state_open(tarn_arena_printf(t->arena, "%s/state", tarn_test_dir(t)), &fresh,
                               &h->state));
     h->env = (struct tarn_table_env){
@@ -535,6 +538,115 @@ static struct tarn_task check_and_take(struct house *h)
     return take(h, h->worker, 0);
 }
 
+/* --- what workers leave behind --- */
+
+static const char *data_key(struct house *h, const char *name)
+{
+    return tarn_arena_printf(h->t->arena, "db.db/t/bucket-0/%s", name);
+}
+
+static const char *lease_name(struct house *h, const struct tarn_task *task, const char *before,
+                              const char *after)
+{
+    return data_key(h, tarn_arena_printf(h->t->arena, "%s%.18s%s", before, task->file_uuid, after));
+}
+
+static void write_object(struct house *h, const char *key)
+{
+    expect_ok(tarn_store_put(h->store, h->t->op, key, S("rows")));
+}
+
+static bool is_there(struct house *h, const char *key)
+{
+    bool found;
+    expect_ok(tarn_store_stat(h->store, h->t->op, key, &found, NULL));
+    return found;
+}
+
+TARN_TEST(leftovers, of_a_dead_worker_go_and_nothing_else)
+{
+    TARN_OWN(house_fini) struct house h;
+    house_init(&h, t, 60000, false);
+    load(&h, 2);
+    order_full(&h);
+    struct tarn_worker_info info = {
+        .name = "host-4242", .address = "127.0.0.1:3", .version = "1", .slots = 1, .local = true};
+    const char *id;
+    expect_ok(tarn_maintain_register(t->op, h.maintain, &info, &id));
+    struct tarn_task task = take(&h, id, 1000);
+    const char *whole = lease_name(&h, &task, "data-", "-9abc-0123456789ab-0.parquet"),
+               *draft = lease_name(&h, &task, ".data-", "-9abc-0123456789ab-1.parquet.x.tmp"),
+               *other = data_key(&h, "data-00000000-0000-4000-9abc-0123456789ab-0.parquet");
+    write_object(&h, whole);
+    write_object(&h, draft);
+    write_object(&h, other);
+    tarn_maintain__clean_tick(h.maintain);
+    expect_true(is_there(&h, whole)); /* it is leased */
+    tarn_maintain_worker_ended(h.maintain, 4242);
+    tarn_maintain__clean_tick(h.maintain);
+    expect_false(is_there(&h, whole));
+    expect_false(is_there(&h, draft));
+    expect_true(is_there(&h, other));
+    struct tarn_task again = take(&h, h.worker, 10000);
+    expect_int(again.id, task.id);
+    expect_true(memcmp(again.file_uuid, task.file_uuid, 18) != 0);
+    int64_t snapshot;
+    expect_ok(report(&h, h.worker, &again, &snapshot));
+}
+
+TARN_TEST(leftovers, of_a_worker_that_may_be_alive_go_when_it_has_had_time)
+{
+    TARN_OWN(house_fini_still) struct house h;
+    house_init_still(&h, t);
+    load(&h, 5);
+    struct tarn_task task = check_and_take(&h);
+    const char *file = lease_name(&h, &task, "data-", "-9abc-0123456789ab-0.parquet");
+    write_object(&h, file);
+    tarn_maintain_undone(h.maintain, h.table, tarn_row_empty(), 0);
+    tarn_maintain__clean_tick(h.maintain);
+    expect_true(is_there(&h, file));
+    tarn_clock_fake(1000000000 + NEVER_MS);
+    tarn_maintain__clean_tick(h.maintain);
+    expect_false(is_there(&h, file));
+}
+
+static void *hurry(void *is_over)
+{
+    int64_t now = 1000000000;
+    while (!atomic_load((atomic_bool *)is_over)) {
+        tarn_clock_fake(now += 1000);
+        nanosleep(&(struct timespec){0, 1000000}, NULL);
+    }
+    return NULL;
+}
+
+/* The result may be committed: the store said nothing when the snapshot was put. */
+TARN_TEST(leftovers, stay_where_they_may_be_live)
+{
+    TARN_OWN(house_fini_still) struct house h;
+    house_init_still(&h, t);
+    load(&h, 5);
+    struct tarn_task task = check_and_take(&h);
+    const char *file = lease_name(&h, &task, "data-", "-9abc-0123456789ab-0.parquet");
+    struct tarn_fault_rule silent = {
+        .call = "put_if_absent", .key_part = "snapshot/snapshot-", .fault = TARN_FAULT_UNKNOWN};
+    write_object(&h, file);
+    tarn_store_faulty_add(h.store, &silent);
+    int64_t snapshot;
+    atomic_bool is_over = false;
+    pthread_t clock; /* the store is asked until some time has passed */
+    expect_int(pthread_create(&clock, NULL, hurry, &is_over), 0);
+    struct tarn_status *s = report(&h, h.worker, &task, &snapshot);
+    atomic_store(&is_over, true);
+    pthread_join(clock, NULL);
+    expect_status(s, TARN_OUTCOME_UNKNOWN, "");
+    tarn_store_faulty_clear(h.store);
+    expect_int(h.maintain->left_count, 0);
+    tarn_clock_fake(1000000000 + 2 * (int64_t)NEVER_MS);
+    tarn_maintain__clean_tick(h.maintain);
+    expect_true(is_there(&h, file));
+}
+
 TARN_TEST(queue, a_bucket_whose_compaction_was_undone_is_left_alone_for_a_while)
 {
     TARN_OWN(house_fini_still) struct house h;
@@ -850,6 +962,31 @@ TARN_TEST(order, a_table_with_work_all_the_time_keeps_no_other_waiting)
     }
     tarn_table_unref(tables[1]);
     tarn_table_unref(tables[2]);
+}
+
+TARN_TEST(order, pictures_go_with_the_database)
+{
+    TARN_OWN(house_fini) struct house h;
+    quiet_house(&h, t, (struct tarn_maintain_options){0});
+    struct tarn_database_info info = {.name = S("stays")};
+    struct tarn_table *other;
+    int64_t dropped;
+    expect_ok(tarn_database_create(t->op, h.catalog, &info, false));
+    struct tarn_schema draft = {.version = 3};
+    expect_ok(tarn_columns_parse(S("id BIGINT"), t->arena, &draft.fields, &draft.field_count));
+    expect_ok(tarn_catalog_create_table(t->op, h.catalog, info.name, S("t"), &draft, &other));
+    load_into(&h, h.table, "t", 1);
+    tarn_maintain_notice(h.maintain, other);
+    look_at_all(h.maintain);
+    expect_int(tarn_map_count(h.maintain->followed), 2);
+    tarn_maintain__sweep_followed(h.maintain);
+    expect_int(h.maintain->picture_count, 1);
+    expect_ok(tarn_database_drop(t->op, h.catalog, S("db"), true, &dropped));
+    tarn_maintain__sweep_followed(h.maintain);
+    expect_int(h.maintain->picture_count, 0);
+    expect_null(tarn_maintain__followed(h.maintain, h.table));
+    expect_true(tarn_maintain__followed(h.maintain, other) != NULL);
+    tarn_table_unref(other);
 }
 
 TARN_TEST(order, buckets_that_a_tick_has_no_time_for_are_looked_at_by_the_next)

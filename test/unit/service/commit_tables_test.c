@@ -71,17 +71,54 @@ TARN_TEST(commit_tables, all_land_once)
                                          append(&f, "b", "data-2", 7)};
     struct tarn_commit_request again[] = {both[0], both[1]};
     struct tarn_commit_result first[2], second[2];
-    expect_ok(tarn_service_commit_tables(t->op, &f.service, both, 2, first));
+    expect_ok(tarn_service_commit_tables(t->op, &f.service, both, 2, first, NULL));
     expect_int(first[0].append_snapshot_id, 1);
     expect_int(first[1].append_snapshot_id, 1);
     expect_int(intent_count(&f), 0);
-    expect_ok(tarn_service_commit_tables(t->op, &f.service, again, 2, second));
+    expect_ok(tarn_service_commit_tables(t->op, &f.service, again, 2, second, NULL));
     for (int i = 0; i < 2; i++) {
         expect_true(second[i].repeated);
         expect_int(second[i].append_snapshot_id, 1);
     }
     expect_int(record_count(&f, "a"), 9);
     expect_int(record_count(&f, "b"), 9);
+}
+
+/* The compaction trigger is 5 sorted runs; nobody compacts here. */
+TARN_TEST(commit_tables, each_table_says_how_far_its_compaction_is_behind)
+{
+    TARN_OWN(fini) struct fixture f;
+    setup(&f, t);
+    tarn_maintain_free(f.service.maintain);
+    f.service.maintain =
+        tarn_maintain_new(&(struct tarn_maintain_options){.catalog = f.service.catalog,
+                                                          .exec = f.exec,
+                                                          .automatic = true,
+                                                          .check_interval_ms = 10,
+                                                          .lease_ms = 60000});
+    struct tarn_commit_result results[2];
+    struct tarn_backlog backlogs[2] = {0};
+    TARN_OWN(tarn_table_drop_ref) struct tarn_table *table = NULL;
+    expect_ok(tarn_service__table(t->op, &f.service, fixture_ref("b"), TARN_ACTION_READ, &table));
+    for (int n = 0; n < 1000 && backlogs[1].advice == TARN_BACKLOG_NONE; n++) {
+        struct tarn_commit_request both[] = {
+            append(&f, "b", tarn_arena_printf(t->arena, "data-b-%d", n), n),
+            append(&f, "a", tarn_arena_printf(t->arena, "data-a-%d", n), n)};
+        if (n > 0) /* a is loaded once */
+            expect_ok(
+                tarn_service_commit_tables(t->op, &f.service, both, 1, results, backlogs + 1));
+        else
+            expect_ok(tarn_service_commit_tables(t->op, &f.service, both, 2, results, NULL));
+        tarn_maintain_notice(f.service.maintain, table);
+        nanosleep(&(struct timespec){0, 10000000}, NULL);
+    }
+    struct tarn_commit_request both[] = {append(&f, "a", "data-last", 2000),
+                                         append(&f, "b", "data-last", 2000)};
+    expect_ok(tarn_service_commit_tables(t->op, &f.service, both, 2, results, backlogs));
+    expect_int(backlogs[0].advice, TARN_BACKLOG_NONE);
+    expect_int(backlogs[1].advice, TARN_BACKLOG_BEHIND);
+    expect_int(backlogs[1].run_trigger, 5);
+    expect_true(backlogs[1].runs > 5);
 }
 
 TARN_TEST(commit_tables, what_is_no_append_is_refused_before_anything_happens)
@@ -91,17 +128,17 @@ TARN_TEST(commit_tables, what_is_no_append_is_refused_before_anything_happens)
     struct tarn_commit_result results[2];
     struct tarn_commit_request good = append(&f, "a", "data-1", BATCH);
     struct tarn_commit_request twice[] = {good, good};
-    expect_status(tarn_service_commit_tables(t->op, &f.service, twice, 2, results),
+    expect_status(tarn_service_commit_tables(t->op, &f.service, twice, 2, results, NULL),
                   TARN_INVALID_ARGUMENT, "twice");
     struct tarn_commit_request overwrite[] = {good, append(&f, "b", "data-2", BATCH)};
     overwrite[1].commit.overwrite = TARN_OVERWRITE_TABLE;
-    expect_status(tarn_service_commit_tables(t->op, &f.service, overwrite, 2, results),
+    expect_status(tarn_service_commit_tables(t->op, &f.service, overwrite, 2, results, NULL),
                   TARN_INVALID_ARGUMENT, "adds files");
     struct tarn_commit_request unknown[] = {good, append(&f, "b", "data-2", BATCH)};
     unknown[1].ref = fixture_ref("c");
-    expect_status(tarn_service_commit_tables(t->op, &f.service, unknown, 2, results),
+    expect_status(tarn_service_commit_tables(t->op, &f.service, unknown, 2, results, NULL),
                   TARN_TABLE_NOT_FOUND, "db.c");
-    expect_status(tarn_service_commit_tables(t->op, &f.service, NULL, 0, results),
+    expect_status(tarn_service_commit_tables(t->op, &f.service, NULL, 0, results, NULL),
                   TARN_INVALID_ARGUMENT, "0 tables");
     expect_int(intent_count(&f), 0);
     expect_int(record_count(&f, "a"), 0);
@@ -113,15 +150,15 @@ TARN_TEST(commit_tables, one_table_that_would_refuse_its_part_refuses_all_of_it)
     setup(&f, t);
     struct tarn_commit_result results[2];
     struct tarn_commit_request before[] = {append(&f, "b", "data-2", 7)};
-    expect_ok(tarn_service_commit_tables(t->op, &f.service, before, 1, results));
+    expect_ok(tarn_service_commit_tables(t->op, &f.service, before, 1, results, NULL));
     struct tarn_commit_request live[] = {append(&f, "a", "data-1", 8),
                                          append(&f, "b", "data-2", 8)};
-    expect_status(tarn_service_commit_tables(t->op, &f.service, live, 2, results),
+    expect_status(tarn_service_commit_tables(t->op, &f.service, live, 2, results, NULL),
                   TARN_COMMIT_CONFLICT,
                   "table db.b refuses its part of 2: file data-2 is already live");
     struct tarn_commit_request stale[] = {append(&f, "a", "data-1", 6),
                                           append(&f, "b", "data-3", 6)};
-    expect_status(tarn_service_commit_tables(t->op, &f.service, stale, 2, results),
+    expect_status(tarn_service_commit_tables(t->op, &f.service, stale, 2, results, NULL),
                   TARN_COMMIT_IDENTIFIER_STALE, "db.b");
     expect_int(intent_count(&f), 0);
     expect_int(record_count(&f, "a"), 0);
@@ -138,8 +175,8 @@ TARN_TEST(commit_tables, an_intent_that_could_not_be_put_is_no_commit)
     tarn_store_faulty_add(f.store, &(struct tarn_fault_rule){.call = "put_if_absent",
                                                              .key_part = ".tarn/intents",
                                                              .fault = TARN_FAULT_FULL});
-    expect_status(tarn_service_commit_tables(t->op, &f.service, both, 2, results), TARN_DISK_FULL,
-                  "");
+    expect_status(tarn_service_commit_tables(t->op, &f.service, both, 2, results, NULL),
+                  TARN_DISK_FULL, "");
     expect_int(record_count(&f, "a"), 0);
     expect_true(fate(&f, "a", 7) != TARN_COMMIT_OPEN);
 }
@@ -223,7 +260,7 @@ TARN_TEST(commit_tables, a_damaged_intent_stays_and_harms_nobody)
     struct tarn_commit_request both[] = {append(&f, "a", "data-1", 7),
                                          append(&f, "b", "data-2", 7)};
     struct tarn_commit_result results[2];
-    expect_ok(tarn_service_commit_tables(t->op, &f.service, both, 2, results));
+    expect_ok(tarn_service_commit_tables(t->op, &f.service, both, 2, results, NULL));
     expect_int(intent_count(&f), 1);
 }
 
