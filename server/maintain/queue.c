@@ -648,8 +648,10 @@ struct tarn_status *tarn_maintain_cancel(struct tarn_op *op, struct tarn_maintai
         s = tarn_status_new(TARN_INVALID_ARGUMENT,
                             "job %" PRId64 " is done, and being committed: too late", id);
     } else {
-        if (t->state == TASK_LEASED)
+        if (t->state == TASK_LEASED) {
+            tarn_maintain__leave_behind(m, t, m->options.lease_ms);
             leave_worker(m, t);
+        }
         t->token = 0; /* M2 */
         t->full_next = false;
         free(t->failure);
