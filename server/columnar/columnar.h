@@ -158,6 +158,7 @@ TARN_MUST struct tarn_status *tarn_file_copy_open(struct tarn_store *store, stru
 size_t tarn_file_copy_groups(const struct tarn_file_copy *copy,
                              const struct tarn_row_group **groups);
 int64_t tarn_file_copy_row_count(const struct tarn_file_copy *copy);
+const char *tarn_file_copy_key(const struct tarn_file_copy *copy);
 /* Bounds of a column of the spec in a row group, in the arena; false: none are known that hold (no value but null, a
  * type without bounds, a real that may be NaN). */
 TARN_MUST struct tarn_status *tarn_file_copy_bounds(const struct tarn_file_copy *copy, size_t group,

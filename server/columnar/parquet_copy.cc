@@ -576,6 +576,11 @@ size_t tarn_file_copy_groups(const struct tarn_file_copy *copy,
     return copy->sizes.size();
 }
 
+const char *tarn_file_copy_key(const struct tarn_file_copy *copy)
+{
+    return copy->what.c_str();
+}
+
 int64_t tarn_file_copy_row_count(const struct tarn_file_copy *copy)
 {
     return copy->row_count;

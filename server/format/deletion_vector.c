@@ -4,20 +4,16 @@
 
 #include "base/digest.h"
 #include "format/file_index_internal.h"
+#include "format/roaring.h"
 
 #define MAGIC_NARROW 0x5e43f2d0u /* big-endian, as all of the frame */
 #define MAGIC_WIDE 0xd1d33964u   /* 0x6439d3d1 little-endian, read big-endian */
 #define HEAD_SIZE 8              /* size and magic */
 #define CHECKSUM_SIZE 4
-#define CHUNK_ROWS 65536
+#define CHUNK_ROWS TARN_ROARING_CONTAINER
 #define CHUNK_WORDS (CHUNK_ROWS / 64)
 #define NARROW_ROWS (INT64_C(1) << 32) /* of one 32-bit bitmap */
 #define BITMAP_SIZE_MIN 8              /* serialized, of an empty one */
-#define ROARING_PLAIN 12346
-#define ROARING_RUNS 12347
-#define ROARING_OFFSETS_FROM 4 /* containers from which on a bitmap with runs has offsets */
-#define ARRAY_MAX 4096
-#define WORDS_SIZE 8192
 
 /* ---- the set */
 
@@ -178,115 +174,21 @@ static void set_be32(uint8_t *to, uint32_t value)
         to[i] = (uint8_t)(value >> (24 - 8 * i));
 }
 
-struct container { /* CHUNK_ROWS rows of a bitmap, some of which are set */
-    const uint64_t *words;
-    uint16_t key;
-    int32_t count, run_count;
-    bool as_runs;
-    size_t size; /* serialized */
-};
-
-static int32_t count_runs(const uint64_t *words)
-{
-    int32_t runs = 0;
-    uint64_t carry = 0; /* the bit before the word */
-    for (int i = 0; i < CHUNK_WORDS; i++) {
-        runs += __builtin_popcountll(words[i] & ~(words[i] << 1 | carry));
-        carry = words[i] >> 63;
-    }
-    return runs;
-}
-
-/* The form that Java's library chooses. */
-static void measure(struct container *c)
-{
-    size_t plain = c->count > ARRAY_MAX ? WORDS_SIZE : 2 * (size_t)c->count;
-    c->run_count = count_runs(c->words);
-    c->as_runs = 2 + 4 * (size_t)c->run_count < plain;
-    c->size = c->as_runs ? 2 + 4 * (size_t)c->run_count : plain;
-}
-
-static void put_run(struct tarn_buf *out, int64_t begin, int64_t end)
-{
-    put_le(out, (uint64_t)begin, 2);
-    put_le(out, (uint64_t)(end - begin - 1), 2);
-}
-
-static bool has_bit(const uint64_t *words, int64_t i)
-{
-    return (words[i / 64] >> (i % 64) & 1) != 0;
-}
-
-static void put_container(struct tarn_buf *out, const struct container *c)
-{
-    if (!c->as_runs && c->count > ARRAY_MAX) {
-        for (int i = 0; i < CHUNK_WORDS; i++)
-            put_le(out, c->words[i], 8);
-        return;
-    }
-    if (c->as_runs)
-        put_le(out, (uint64_t)c->run_count, 2);
-    for (int64_t i = 0; i < CHUNK_ROWS; i++) {
-        int64_t begin = i;
-        if (!has_bit(c->words, i))
-            continue;
-        if (!c->as_runs) {
-            put_le(out, (uint64_t)i, 2);
-            continue;
-        }
-        while (i < CHUNK_ROWS && has_bit(c->words, i))
-            i++;
-        put_run(out, begin, i);
-    }
-}
-
-static void put_cookie(struct tarn_buf *out, const struct container *list, size_t n, bool any_runs)
-{
-    if (!any_runs) {
-        put_le(out, ROARING_PLAIN, 4);
-        put_le(out, n, 4);
-        return;
-    }
-    put_le(out, ROARING_RUNS, 2);
-    put_le(out, n - 1, 2);
-    for (size_t i = 0; i < n; i += 8) {
-        uint8_t bits = 0;
-        for (size_t k = i; k < n && k < i + 8; k++)
-            bits |= (uint8_t)(list[k].as_runs << (k - i));
-        tarn_buf_add_byte(out, bits);
-    }
-}
-
 /* The bitmap of rows [first, first + NARROW_ROWS). */
 static void put_bitmap(const struct tarn_deletions *d, int64_t first, struct tarn_buf *out)
 {
-    int64_t rows = TARN_MIN(d->row_count - first, NARROW_ROWS);
-    int64_t chunks = (rows + CHUNK_ROWS - 1) / CHUNK_ROWS;
-    TARN_OWN(tarn_free_drop) struct container *list = tarn_calloc((size_t)chunks + 1, sizeof *list);
-    size_t n = 0;
-    bool any_runs = false;
-    for (int64_t i = 0; i < chunks; i++) {
-        struct container c = {.words = d->rows + first / 64 + i * CHUNK_WORDS, .key = (uint16_t)i};
-        c.count = (int32_t)count_words(c.words, CHUNK_WORDS);
-        if (c.count == 0)
-            continue;
-        measure(&c);
-        any_runs = any_runs || c.as_runs;
-        list[n++] = c;
+    int64_t end = TARN_MIN(d->row_count, first + NARROW_ROWS);
+    TARN_OWN(tarn_roaring_fini) struct tarn_roaring bitmap = {0};
+    TARN_OWN(tarn_free_drop) uint16_t *lows = tarn_alloc(CHUNK_ROWS * sizeof *lows);
+    for (int64_t chunk = first; chunk < end; chunk += CHUNK_ROWS) {
+        size_t n = 0;
+        for (int64_t i = 0; i < CHUNK_WORDS; i++)
+            for (uint64_t bits = d->rows[chunk / 64 + i]; bits != 0; bits &= bits - 1)
+                lows[n++] = (uint16_t)(64 * i + __builtin_ctzll(bits));
+        if (n > 0)
+            tarn_roaring_add(&bitmap, (uint16_t)((chunk - first) / CHUNK_ROWS), lows, n);
     }
-    size_t begin = out->size;
-    put_cookie(out, list, n, any_runs);
-    for (size_t i = 0; i < n; i++) {
-        put_le(out, list[i].key, 2);
-        put_le(out, (uint64_t)list[i].count - 1, 2);
-    }
-    if (!any_runs || n >= ROARING_OFFSETS_FROM) {
-        size_t at = out->size - begin + 4 * n;
-        for (size_t i = 0; i < n; at += list[i++].size)
-            put_le(out, at, 4);
-    }
-    for (size_t i = 0; i < n; i++)
-        put_container(out, &list[i]);
+    tarn_roaring_take(&bitmap, out);
 }
 
 /* Keys up to the last that is needed, one after the other. */

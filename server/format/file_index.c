@@ -92,7 +92,7 @@ static void add_modified(struct tarn_buf *out, uint32_t code)
     tarn_buf_add_byte(out, (uint8_t)(0x80 | (code & 0x3f)));
 }
 
-static void spell(struct tarn_slice name, struct tarn_buf *out)
+void tarn_index__spell(struct tarn_slice name, struct tarn_buf *out)
 {
     uint32_t code;
     for (size_t at = 0; at < name.size;) {
@@ -130,7 +130,7 @@ static void prepare_column(struct judge *j, const struct tarn_schema *file_schem
         return;
     c->file_type = file_schema->fields[at].type;
     if (same_values(c->type, c->file_type) && !may_be_nested(file_schema->fields[at].name))
-        spell(file_schema->fields[at].name, &c->name);
+        tarn_index__spell(file_schema->fields[at].name, &c->name);
 }
 
 static struct tarn_slice take_name(struct tarn_index__reader *r)
@@ -211,7 +211,7 @@ static uint64_t mix(int64_t number)
 }
 
 /* Java has one NaN. */
-static int64_t real_bits(const struct tarn_type *type, double real)
+int64_t tarn_index__real_bits(const struct tarn_type *type, double real)
 {
     float narrow = (float)real;
     int32_t bits32;
@@ -223,13 +223,20 @@ static int64_t real_bits(const struct tarn_type *type, double real)
     return real != real ? INT64_C(0x7ff8000000000000) : bits64;
 }
 
-static bool bloom_takes(const struct tarn_type *type)
+bool tarn_index__bloom_takes(const struct tarn_type *type)
 {
     return (tarn_index__bitmap_takes(type) && type->id != TARN_TYPE_BOOLEAN) ||
            type->id == TARN_TYPE_BINARY || type->id == TARN_TYPE_VARBINARY;
 }
 
-static uint64_t bloom_hash(const struct tarn_type *type, const struct tarn_value *v)
+int64_t tarn_index__time_number(const struct tarn_type *type, const struct tarn_value *v)
+{
+    if (type->precision <= 3)
+        return v->time.ms;
+    return (int64_t)((uint64_t)v->time.ms * 1000 + (uint64_t)(v->time.ns / 1000));
+}
+
+uint64_t tarn_index__bloom_hash(const struct tarn_type *type, const struct tarn_value *v)
 {
     switch (type->id) {
     case TARN_TYPE_CHAR:
@@ -239,25 +246,27 @@ static uint64_t bloom_hash(const struct tarn_type *type, const struct tarn_value
         return tarn_xxh64(v->bytes, 0);
     case TARN_TYPE_FLOAT:
     case TARN_TYPE_DOUBLE:
-        return mix(real_bits(type, v->real));
+        return mix(tarn_index__real_bits(type, v->real));
     case TARN_TYPE_TIMESTAMP:
     case TARN_TYPE_TIMESTAMP_LTZ:
-        if (type->precision <= 3)
-            return mix(v->time.ms);
-        return mix((int64_t)((uint64_t)v->time.ms * 1000 + (uint64_t)(v->time.ns / 1000)));
+        return mix(tarn_index__time_number(type, v));
     default:
         return mix(v->integer);
     }
 }
 
+uint32_t tarn_index__bloom_bit(uint64_t hash, int32_t i, uint32_t bit_count)
+{
+    int32_t mixed = (int32_t)((uint32_t)hash + (uint32_t)i * (uint32_t)(hash >> 32));
+    return (uint32_t)(mixed < 0 ? ~mixed : mixed) % bit_count;
+}
+
 static bool bloom_holds(struct tarn_slice bits, int32_t hash_count, uint64_t hash,
                         struct tarn_index__budget *budget)
 {
-    uint32_t low = (uint32_t)hash, high = (uint32_t)(hash >> 32);
     uint32_t bit_count = (uint32_t)bits.size * 8;
     for (int32_t i = 1; i <= hash_count; i++) {
-        int32_t mixed = (int32_t)(low + (uint32_t)i * high);
-        uint32_t at = (uint32_t)(mixed < 0 ? ~mixed : mixed) % bit_count;
+        uint32_t at = tarn_index__bloom_bit(hash, i, bit_count);
         if ((bits.data[at / 8] >> (at % 8) & 1) == 0)
             return false;
     }
@@ -279,9 +288,9 @@ static struct tarn_status *judge_bloom(struct judge *j, const struct column *c,
     out->yes = false;
     for (size_t i = 0; i < leaf->value_count && !out->yes && j->budget.steps >= 0; i++) {
         j->budget.steps--;
-        out->yes =
-            leaf->values[i].is_null ||
-            bloom_holds(bits, hash_count, bloom_hash(c->file_type, &leaf->values[i]), &j->budget);
+        out->yes = leaf->values[i].is_null ||
+                   bloom_holds(bits, hash_count,
+                               tarn_index__bloom_hash(c->file_type, &leaf->values[i]), &j->budget);
     }
     out->yes = out->yes || j->budget.steps < 0;
     out->why_yes = (struct tarn_index__why){leaf->column, "bloom-filter"};
@@ -319,7 +328,7 @@ static struct tarn_status *judge_leaf(struct judge *j, const struct tarn_predica
         struct tarn_index__bitmap bitmap = {c->bitmap, c->type, c->file_type, j->row_count};
         return tarn_index__bitmap_judge(&bitmap, leaf, j->with_rows, &j->budget, out);
     }
-    if (c != NULL && c->bloom.data != NULL && bloom_takes(c->file_type) &&
+    if (c != NULL && c->bloom.data != NULL && tarn_index__bloom_takes(c->file_type) &&
         asks_for_values(leaf->op))
         return judge_bloom(j, c, leaf, out);
     return TARN_OK;

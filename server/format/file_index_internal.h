@@ -35,6 +35,15 @@ uint64_t tarn_index__take(struct tarn_index__reader *r, size_t size); /* big-end
 int32_t tarn_index__take_int(struct tarn_index__reader *r);
 struct tarn_slice tarn_index__take_bytes(struct tarn_index__reader *r, int64_t size);
 
+void tarn_index__spell(struct tarn_slice name, struct tarn_buf *out); /* in Java's modified UTF-8 */
+/* What indexes make of a value: the bits of a real, with one NaN; milliseconds or microseconds of a time. */
+int64_t tarn_index__real_bits(const struct tarn_type *type, double real);
+int64_t tarn_index__time_number(const struct tarn_type *type, const struct tarn_value *v);
+/* May values of this type be in a bloom filter? Their hash, and the bit that its hash function i >= 1 gives. */
+bool tarn_index__bloom_takes(const struct tarn_type *type);
+uint64_t tarn_index__bloom_hash(const struct tarn_type *type, const struct tarn_value *v);
+uint32_t tarn_index__bloom_bit(uint64_t hash, int32_t i, uint32_t bit_count);
+
 /* The values of one column: bytes of a bitmap index. */
 struct tarn_index__bitmap {
     struct tarn_slice bytes;

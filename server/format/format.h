@@ -19,6 +19,7 @@
 #include "format/predicate.h"
 #include "format/commit_message.h"
 #include "format/file_index.h"
+#include "format/file_index_write.h"
 #include "format/deletion_vector.h"
 
 #endif

@@ -482,6 +482,7 @@ static struct tarn_status *parse_compaction(const struct tarn_schema *schema,
     o->write_only = o->write_only || write_only;
     TARN_TRY(take_size(schema, "source.split.target-size", 0, &o->split_target_size));
     TARN_TRY(take_bool(schema, "file-index.read.enabled", &o->file_index_read));
+    TARN_TRY(take_size(schema, "file-index.in-manifest-threshold", 0, &o->file_index_threshold));
     return take_size(schema, "source.split.open-file-cost", 0, &o->split_open_cost);
 }
 
@@ -526,6 +527,7 @@ struct tarn_status *tarn_options_parse(const struct tarn_schema *schema, struct 
     TARN_TRY(parse_compaction(schema, &o));
     TARN_TRY(parse_full_compaction(schema, &o));
     TARN_TRY(check_column_stats(schema));
+    tarn_format__parse_indexes(schema, arena, &o);
     tarn_format__judge(schema, arena, &o);
     *out = o;
     return TARN_OK;

@@ -79,6 +79,15 @@ struct tarn_sequence_group {
     bool removes_record; /* a -D that is not below it removes the row */
 };
 
+struct tarn_file_index_spec { /* an index of each data file, on a column */
+    int column;
+    bool is_bloom; /* else: a bitmap */
+    int version;   /* of a bitmap: 1 or 2 */
+    int64_t block_size;
+    int32_t items; /* that a bloom filter is made for, with fpp false positives */
+    double fpp;
+};
+
 struct tarn_refusal { /* one thing that isn't implemented, and what it stands in the way of */
     struct tarn_slice reason; /* "merge-engine = aggregation" */
     bool write, merge, commit;
@@ -143,6 +152,9 @@ struct tarn_options {
     bool write_only; /* engines leave compaction to us: the daemon still compacts */
     int64_t split_target_size, split_open_cost;
     bool file_index_read; /* plans may leave out files by their indexes */
+    const struct tarn_file_index_spec *file_indexes; /* that new data files get */
+    size_t file_index_count;
+    int64_t file_index_threshold; /* larger ones lie in a file of their own */
     bool discard_duplicate_files;
     int commit_retries;
     bool dynamic_partition_overwrite;

@@ -26,6 +26,9 @@ void tarn_format__refuse_commit(struct tarn_options *o, const char *reason);
 /* Notes formats that aren't written, and columns that the chosen ones don't hold; file_format.c. */
 void tarn_format__judge_formats(const struct tarn_schema *schema, struct tarn_arena *arena,
                                 struct tarn_options *o);
+/* The indexes that file-index.TYPE.columns asks for; notes those that aren't written. options_index.c */
+void tarn_format__parse_indexes(const struct tarn_schema *schema, struct tarn_arena *arena,
+                                struct tarn_options *o);
 /* Is a partition column no part of the primary key, so that a key may move between partitions? */
 bool tarn_format__crosses_partitions(const struct tarn_schema *schema);
 /* Sets refuse_write, refuse_merge and refuse_commit of options that are parsed otherwise. */

@@ -25,6 +25,7 @@ struct tarn_merge_roll {
     struct tarn_slice name;          /* of the file begun */
     int64_t row_count, delete_count, min_sequence, max_sequence;
     struct tarn_buf min_key, max_key;
+    struct tarn_file_index_writer *indexes; /* of the file begun; NULL: none are asked for */
 };
 
 static void add_column(struct tarn_merge_roll *roll, struct tarn_slice name, int32_t id,
@@ -92,6 +93,7 @@ void tarn_merge__roll_free(struct tarn_merge_roll *roll)
     if (roll == NULL)
         return;
     tarn_file_writer_abort(roll->writer);
+    tarn_file_index_writer_free(roll->indexes);
     tarn_buf_drop(&roll->min_key);
     tarn_buf_drop(&roll->max_key);
     free(roll);
@@ -139,6 +141,10 @@ static struct tarn_status *begin_file(struct tarn_merge_roll *roll, struct tarn_
     roll->row_count = roll->delete_count = 0;
     roll->min_sequence = INT64_MAX;
     roll->max_sequence = INT64_MIN;
+    if (!roll->spec.is_changelog) {
+        tarn_file_index_writer_free(roll->indexes);
+        roll->indexes = tarn_file_index_writer_new(layout->table->schema, options);
+    }
     return tarn_file_writer_open(layout->table->store, op, key, &write, &roll->writer);
 }
 
@@ -156,6 +162,52 @@ static void serialize_key(const struct tarn_merge_roll *roll, const struct tarn_
     tarn_buf_clear(out);
     tarn_row_serialize(layout->key_types, values, layout->key_count, out);
     free(values);
+}
+
+/* Rows [begin, begin + count) of a column for index i of the file. */
+static void index_column(struct tarn_merge_roll *roll, size_t i, const struct ArrowArray *column,
+                         int64_t begin, int64_t count)
+{
+    const struct tarn_merge_layout *layout = roll->spec.layout;
+    const struct tarn_type *type = layout->types[layout->table->options->file_indexes[i].column];
+    struct tarn_value value;
+
+    for (int64_t row = begin; row < begin + count; row++) {
+        tarn_column_value(column, type, row, &value);
+        tarn_file_index_writer_add(roll->indexes, i, &value);
+    }
+}
+
+/* The same of rows that go in as they are: only the columns that have indexes are read. */
+static struct tarn_status *index_copied(struct tarn_merge_roll *roll, struct tarn_op *op,
+                                        const struct tarn_file_copy *copy, int64_t row_begin,
+                                        int64_t row_end)
+{
+    const struct tarn_merge_table *table = roll->spec.layout->table;
+    size_t n = table->options->file_index_count;
+    TARN_OWN(tarn_arena_drop) struct tarn_arena *arena = tarn_arena_new();
+    TARN_OWN(tarn_source_drop) struct tarn_source *source = NULL;
+    struct tarn_column_read *columns = tarn_arena_calloc(arena, n + 1, sizeof *columns);
+    struct tarn_file_read spec = {
+        .columns = columns, .column_count = n, .row_begin = row_begin, .row_end = row_end};
+
+    if (roll->indexes == NULL || row_begin == row_end)
+        return TARN_OK;
+    for (size_t i = 0; i < n; i++) {
+        const struct tarn_field *field =
+            &table->schema->fields[table->options->file_indexes[i].column];
+        columns[i] = (struct tarn_column_read){.file_name = field->name, .type = field->type};
+    }
+    TARN_TRY(tarn_file_reader_open(table->store, op, tarn_file_copy_key(copy), &spec, &source));
+    for (;;) {
+        TARN_OWN(tarn_batch_drop) struct tarn_batch *batch = NULL;
+        TARN_TRY(tarn_op_check(op));
+        TARN_TRY(source->next(source, op, &batch));
+        if (batch == NULL)
+            return TARN_OK;
+        for (size_t i = 0; i < n; i++)
+            index_column(roll, i, tarn_batch_column(batch, (int)i), 0, batch->row_count);
+    }
 }
 
 /* What the manifest's entry says of rows [begin, begin + count). */
@@ -204,6 +256,9 @@ struct tarn_status *tarn_merge__roll_add(struct tarn_merge_roll *roll, struct ta
             TARN_TRY(tarn_file_writer_add(roll->writer, op, view));
         }
         note_rows(roll, batch, begin, count, first_sequence + begin);
+        for (size_t i = 0; roll->indexes != NULL && i < options->file_index_count; i++)
+            index_column(roll, i, tarn_batch_column(batch, options->file_indexes[i].column), begin,
+                         count);
         if (tarn_file_writer_size(roll->writer) >= options->target_file_size ||
             (options->target_file_row_count > 0 &&
              roll->row_count >= options->target_file_row_count))
@@ -324,6 +379,7 @@ static struct tarn_status *copy_file(struct tarn_merge_roll *roll, struct tarn_o
         if (groups[i].row_count > 0)
             TARN_TRY(tarn_file_writer_copy(roll->writer, op, copy, i));
     }
+    TARN_TRY(index_copied(roll, op, copy, 0, file->row_count));
     note_file(roll, file, first_sequence);
     if (tarn_file_writer_size(roll->writer) >= roll->spec.layout->table->options->target_file_size)
         return tarn_merge__roll_cut(roll, op);
@@ -370,6 +426,17 @@ struct tarn_status *tarn_merge__roll_copy(struct tarn_merge_roll *roll, struct t
     return s;
 }
 
+static int64_t first_row(const struct tarn_merge_group *group)
+{
+    const struct tarn_row_group *groups;
+    int64_t row = 0;
+
+    tarn_file_copy_groups(group->copy, &groups);
+    for (size_t i = 0; i < group->index; i++)
+        row += groups[i].row_count;
+    return row;
+}
+
 struct tarn_status *tarn_merge__roll_copy_group(struct tarn_merge_roll *roll, struct tarn_op *op,
                                                 const struct tarn_merge_group *group)
 {
@@ -379,6 +446,8 @@ struct tarn_status *tarn_merge__roll_copy_group(struct tarn_merge_roll *roll, st
     if (roll->writer == NULL)
         TARN_TRY(begin_file(roll, op));
     TARN_TRY(tarn_file_writer_copy(roll->writer, op, group->copy, group->index));
+    TARN_TRY(
+        index_copied(roll, op, group->copy, first_row(group), first_row(group) + group->row_count));
     roll->min_sequence = TARN_MIN(roll->min_sequence, group->min_sequence);
     roll->max_sequence = TARN_MAX(roll->max_sequence, group->max_sequence);
     if (roll->row_count == 0) {
@@ -517,6 +586,35 @@ static void fill_entry(const struct tarn_merge_roll *roll, const struct tarn_fil
     fill_value_stats(roll, result->columns, file);
 }
 
+/* The file's indexes, in its entry or, where they are large, beside it. The entry is listed before, so that whoever
+ * removes the file knows of both. */
+static struct tarn_status *write_indexes(struct tarn_merge_roll *roll, struct tarn_op *op,
+                                         struct tarn_manifest_entry *entry)
+{
+    const struct tarn_merge_layout *layout = roll->spec.layout;
+    struct tarn_arena *arena = roll->spec.arena;
+    TARN_OWN(tarn_buf_drop) struct tarn_buf bytes = {0};
+    struct tarn_data_file beside = {0};
+    const char *key = NULL;
+
+    if (roll->indexes == NULL)
+        return TARN_OK;
+    tarn_file_index_writer_finish(roll->indexes, &bytes);
+    if (bytes.size == 0)
+        return TARN_OK;
+    if ((int64_t)bytes.size <= layout->table->options->file_index_threshold) {
+        entry->file.embedded_index = tarn_arena_copy(arena, tarn_buf_slice(&bytes));
+        return TARN_OK;
+    }
+    struct tarn_slice *names = tarn_arena_calloc(arena, 1, sizeof *names);
+    names[0] = tarn_slice_str(tarn_arena_printf(arena, "%.*s.index", TARN_SLICE_ARG(roll->name)));
+    beside.name = names[0];
+    entry->file.extra_files = names;
+    entry->file.extra_file_count = 1;
+    TARN_TRY(tarn_merge__file_key(layout, entry->partition, entry->bucket, &beside, arena, &key));
+    return tarn_store_put(layout->table->store, op, key, tarn_buf_slice(&bytes));
+}
+
 struct tarn_status *tarn_merge__roll_cut(struct tarn_merge_roll *roll, struct tarn_op *op)
 {
     struct tarn_merge_entries *entries = roll->spec.entries;
@@ -531,5 +629,5 @@ struct tarn_status *tarn_merge__roll_cut(struct tarn_merge_roll *roll, struct ta
                                TARN_SLICE_ARG(roll->name), result.row_count, roll->row_count);
     TARN_GROW(entries->items, entries->count, entries->capacity);
     fill_entry(roll, &result, &entries->items[entries->count++]);
-    return TARN_OK;
+    return write_indexes(roll, op, &entries->items[entries->count - 1]);
 }

@@ -860,5 +860,13 @@ void tarn_merge_remove_files(struct tarn_op *op, const struct tarn_merge_table *
         if (s == TARN_OK)
             s = tarn_store_remove(table->store, op, key);
         tarn_status_free(s); /* what can't be removed now is an orphan, and removed as one */
+        for (size_t k = 0; k < entries[i].file.extra_file_count; k++) {
+            struct tarn_data_file beside = {.name = entries[i].file.extra_files[k]};
+            s = tarn_merge__file_key(&layout, entries[i].partition, entries[i].bucket, &beside,
+                                     op->arena, &key);
+            if (s == TARN_OK)
+                s = tarn_store_remove(table->store, op, key);
+            tarn_status_free(s);
+        }
     }
 }

@@ -272,6 +272,8 @@ public class TarnInterop {
                 return dump(catalog.getTable(id).copy(options(w, 3)), Paths.get(w[2]));
             case "files":
                 return files(catalog.getTable(id).copy(options(w, 3)), Paths.get(w[2]));
+            case "where":
+                return where((FileStoreTable) catalog.getTable(id), Paths.get(w[2]), w[3], w[4]);
             case "filter":
                 return filter((FileStoreTable) catalog.getTable(id), w);
             case "entries":
@@ -643,6 +645,26 @@ public class TarnInterop {
         }
         Files.write(to, lines);
         return lines.size();
+    }
+
+    /** Rows that a reader is given where it says that it wants column = value: whole files are left out, their rows aren't looked at. */
+    static long where(FileStoreTable t, Path to, String column, String value) throws Exception {
+        RowType type = t.rowType();
+        int at = type.getFieldIndex(column);
+        Object literal = type.getTypeAt(at).getTypeRoot() == org.apache.paimon.types.DataTypeRoot.VARCHAR
+                ? (Object) BinaryString.fromString(value) : (Object) Long.valueOf(value);
+        ReadBuilder rb = t.newReadBuilder().withFilter(new org.apache.paimon.predicate.PredicateBuilder(type).equal(at, literal));
+        long n = 0;
+        for (Split s : rb.newScan().plan().splits()) {
+            try (RecordReader<InternalRow> r = rb.newRead().withIOManager(scratch()).createReader(s);
+                    RecordReaderIterator<InternalRow> it = new RecordReaderIterator<>(r)) {
+                for (; it.hasNext(); it.next()) {
+                    n++;
+                }
+            }
+        }
+        Files.write(to, Arrays.asList(Long.toString(n)));
+        return n;
     }
 
     static long filter(FileStoreTable t, String[] w) throws Exception {

@@ -5,6 +5,7 @@
 #include "test.h"
 
 #include "format/file_index.h"
+#include "format/file_index_write.h"
 
 static struct tarn_slice golden(struct tarn_test *t, const char *name)
 {
@@ -221,4 +222,66 @@ TARN_TEST(file_index, the_file_beside)
     expect_null(tarn_file_index_side(&f).data);
     f.extra_file_count = 1, f.embedded_index = tarn_slice_str("x");
     expect_null(tarn_file_index_side(&f).data);
+}
+
+static struct tarn_file_index_writer *writer_of(struct tarn_test *t, struct tarn_schema *schema,
+                                                struct tarn_options *options)
+{
+    static const struct tarn_type type = {
+        .id = TARN_TYPE_VARCHAR, .nullable = true, .length = TARN_TYPE_LENGTH_MAX};
+    struct tarn_field *field = tarn_arena_calloc(t->arena, 1, sizeof *field);
+    struct tarn_pair *pairs = tarn_arena_calloc(t->arena, 3, sizeof *pairs);
+    *field = (struct tarn_field){.name = tarn_slice_str("s"), .type = &type};
+    pairs[0] = (struct tarn_pair){tarn_slice_str("file-index.bitmap.columns"), field->name};
+    pairs[1] = (struct tarn_pair){tarn_slice_str("file-index.bloom-filter.columns"), field->name};
+    pairs[2] = (struct tarn_pair){tarn_slice_str("file-index.bloom-filter.s.items"),
+                                  tarn_slice_str("100")};
+    *schema = (struct tarn_schema){
+        .fields = field, .field_count = 1, .options = pairs, .option_count = 3};
+    expect_ok(tarn_options_parse(schema, t->arena, options));
+    expect_ok(tarn_options_check_write(options));
+    return tarn_file_index_writer_new(schema, options);
+}
+
+/* A bitmap with more and larger values than there is memory for is left out; what has a fixed size is there. */
+TARN_TEST(file_index, a_bitmap_that_grows_too_large_is_left_out)
+{
+    struct tarn_schema schema;
+    struct tarn_options options;
+    struct tarn_file_index_writer *w = writer_of(t, &schema, &options);
+    TARN_OWN(tarn_buf_drop) struct tarn_buf text = {0}, bytes = {0};
+    tarn_buf_add_zeros(&text, 1 << 20);
+    for (int32_t i = 0; i < 40; i++) {
+        memcpy(text.data, &i, sizeof i);
+        struct tarn_value value = {.bytes = tarn_buf_slice(&text)};
+        for (size_t k = 0; k < options.file_index_count; k++)
+            tarn_file_index_writer_add(w, k, &value);
+    }
+    tarn_file_index_writer_finish(w, &bytes);
+    tarn_file_index_writer_free(w);
+    expect_true(bytes.size < 200);
+    expect_out(ask(t, tarn_buf_slice(&bytes), &schema, &schema, 40, "s = 'x'"), 0, "bloom-filter");
+}
+
+TARN_TEST(file_index, of_no_rows_at_all)
+{
+    struct tarn_schema schema;
+    struct tarn_options options;
+    struct tarn_file_index_writer *w = writer_of(t, &schema, &options);
+    TARN_OWN(tarn_buf_drop) struct tarn_buf bytes = {0};
+    tarn_file_index_writer_finish(w, &bytes);
+    tarn_file_index_writer_free(w);
+    expect_false(ask(t, tarn_buf_slice(&bytes), &schema, &schema, 0, "s = 'x'").may_match);
+}
+
+/* As Java counts them: bits are a multiple of 8, always more than asked for. */
+TARN_TEST(file_index, sizes_of_bloom_filters)
+{
+    int32_t hashes;
+    expect_int(tarn_file_index_bloom_size(100, 0.1, &hashes), 60);
+    expect_int(hashes, 3);
+    expect_int(tarn_file_index_bloom_size(1000000, 0.1, &hashes), 599067);
+    expect_int(hashes, 3);
+    expect_int(tarn_file_index_bloom_size(1, 0.9, &hashes), 1);
+    expect_int(tarn_file_index_bloom_size(INT32_MAX, 1e-9, NULL), -1);
 }

@@ -154,6 +154,10 @@ TARN_TEST(options, what_is_not_implemented_is_refused)
         {"blob-field", "v", true},
         {"aggregation.later", "true", true},
         {"partial-update.later", "true", true},
+        {"file-index.bsi.columns", "v", false},
+        {"file-index.later.columns", "v", false},
+        {"file-index.bitmap.columns", "v,nobody", false},
+        {"file-index.bloom-filter.columns", "v[key]", false},
     };
     for (size_t i = 0; i < TARN_COUNT_OF(refused); i++) {
         struct tarn_options o = with(t, refused[i].key, refused[i].value);

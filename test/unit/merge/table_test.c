@@ -599,6 +599,7 @@ static void expect_same_file(const struct tarn_data_file *a, const struct tarn_d
     expect_int(a->value_stats.count, b->value_stats.count);
     for (size_t i = 0; i < a->value_stats.count; i++)
         expect_int(a->value_stats.null_counts[i], b->value_stats.null_counts[i]);
+    expect_bytes(a->embedded_index, b->embedded_index);
 }
 
 /* Compacts all live files, which stay. */
@@ -645,11 +646,12 @@ static void check_copies(struct tarn_test *t, const char *keys, const struct tar
 
 TARN_TEST(table, copied_files_have_the_entries_that_a_rewrite_gives)
 {
-    const struct tarn_pair keyed[] = {PAIR("bucket", "1")};
+    const struct tarn_pair keyed[] = {PAIR("bucket", "1"), PAIR("file-index.bitmap.columns", "s,v"),
+                                      PAIR("file-index.in-manifest-threshold", "1 mb")};
     const struct tarn_pair thin[] = {PAIR("bucket", "1"), PAIR("data-file.thin-mode", "true")};
     const struct tarn_pair append[] = {PAIR("bucket", "1"), PAIR("bucket-key", "id")};
 
-    check_copies(t, "id", keyed, 1);
+    check_copies(t, "id", keyed, 3);
     check_copies(t, "id", thin, 2);
     check_copies(t, NULL, append, 2);
     check_copies(t, NULL, NULL, 0);
@@ -717,12 +719,14 @@ static void write_keys(struct fixture *f, bool text, int64_t first, int64_t widt
  * merging all. */
 static int64_t check_pieces(struct tarn_test *t, bool text)
 {
-    const struct tarn_pair options[] = {PAIR("bucket", "1"), PAIR("data-file.thin-mode", "true")};
+    const struct tarn_pair options[] = {
+        PAIR("bucket", "1"), PAIR("file-index.bitmap.columns", "v,k"),
+        PAIR("file-index.in-manifest-threshold", "1 mb"), PAIR("data-file.thin-mode", "true")};
     const int all[] = {0, 1};
     struct fixture f;
     struct tarn_compact_result result, written;
     make_table(t, &f, text ? "k STRING, v INT" : "k INT, v INT", "k", NULL, options,
-               1 + tarn_test_random_below(t, 2));
+               3 + tarn_test_random_below(t, 2));
     for (int64_t i = 0; i < 12; i++)
         write_keys(&f, text, i * 10, 0, i);
     compact_aside(&f, 1, &result);
@@ -753,12 +757,69 @@ TARN_TEST(table, row_groups_that_nothing_overlaps_are_copied_out_of_a_merge)
     expect_true(copied > 0);
 }
 
+/* Small ones lie in the entry, larger ones beside the file; both say what is there, and nothing else. A changelog has none. */
+static void check_indexes(struct tarn_test *t, const char *threshold)
+{
+    struct tarn_pair options[] = {
+        PAIR("bucket", "1"),
+        PAIR("file-index.bitmap.columns", "s"),
+        PAIR("file-index.bloom-filter.columns", "id,s"),
+        PAIR("file-index.bloom-filter.id.items", "10"),
+        PAIR("file-index.bloom-filter.s.items", "10"),
+        PAIR("changelog-producer", "input"),
+        {tarn_slice_str("file-index.in-manifest-threshold"), tarn_slice_str(threshold)}};
+    struct fixture f;
+    struct tarn_value rows[] = {I(1), T("a"), I(0), I(5), T("c"), I(0), I(9), NONE, I(0)};
+    struct tarn_predicate there, not_there;
+    struct tarn_file_index_verdict verdict;
+    make_table(t, &f, "id INT, s STRING", "id", NULL, options, TARN_COUNT_OF(options));
+    expect_ok(
+        tarn_predicate_parse(tarn_slice_str("s = 'c' AND id = 5"), &f.schema, t->arena, &there));
+    expect_ok(tarn_predicate_parse(tarn_slice_str("s = 'b'"), &f.schema, t->arena, &not_there));
+    write_rows(&f, rows, 3, 3);
+    for (int round = 0; round < 2; round++) {
+        const struct tarn_data_file *file = &f.live[0].file;
+        TARN_OWN(tarn_buf_drop) struct tarn_buf bytes = {0};
+        expect_int(f.live_count, 1);
+        tarn_buf_add_slice(&bytes, file->embedded_index);
+        expect_int(file->extra_file_count, strcmp(threshold, "1 b") == 0);
+        if (file->extra_file_count == 1) {
+            expect_bytes(tarn_file_index_side(file), file->extra_files[0]);
+            expect_ok(tarn_store_get(f.store, t->op,
+                                     tarn_arena_printf(t->arena, "db.db/t/bucket-0/%.*s",
+                                                       TARN_SLICE_ARG(file->extra_files[0])),
+                                     &bytes));
+        }
+        expect_ok(tarn_file_index_may_match(tarn_buf_slice(&bytes), &there, &f.schema, &f.schema, 3,
+                                            &verdict));
+        expect_true(verdict.may_match);
+        expect_ok(tarn_file_index_may_match(tarn_buf_slice(&bytes), &not_there, &f.schema,
+                                            &f.schema, 3, &verdict));
+        expect_false(verdict.may_match);
+        if (round == 0) {
+            write_rows(&f, rows + 3, 1, 1);
+            compact(&f, 5, true);
+        }
+    }
+    size_t left = object_count(&f); /* two changelogs, a file and what lies beside it */
+    expect_int(left, strcmp(threshold, "1 b") == 0 ? 4 : 3);
+    tarn_store_drop(&f.store);
+}
+
+TARN_TEST(table, files_get_their_indexes)
+{
+    check_indexes(t, "1 b");
+    check_indexes(t, "1 mb");
+}
+
 /* Each call to the store fails once, in turn: the writer and the compaction say so and leave no file. */
 TARN_TEST(table, a_failing_store_leaves_nothing_half_done)
 {
-    const struct tarn_pair options[] = {PAIR("bucket", "2"), PAIR("target-file-row-num", "5")};
+    const struct tarn_pair options[] = {PAIR("bucket", "2"), PAIR("target-file-row-num", "5"),
+                                        PAIR("file-index.bitmap.columns", "v"),
+                                        PAIR("file-index.in-manifest-threshold", "1 b")};
     struct fixture f;
-    make_table(t, &f, "id INT, v STRING", "id", NULL, options, 2);
+    make_table(t, &f, "id INT, v STRING", "id", NULL, options, 4);
     struct tarn_value rows[3 * 40];
     struct tarn_manifest_entry *entries;
     size_t n, before;
@@ -774,7 +835,7 @@ TARN_TEST(table, a_failing_store_leaves_nothing_half_done)
     before = object_count(&f);
     struct tarn_store *inner = f.store, *faulty = tarn_store_faulty_new(inner);
     f.table.store = faulty;
-    static const char *const calls[] = {"create", "append", "finish", "open", "read_at"};
+    static const char *const calls[] = {"create", "append", "finish", "open", "read_at", "put"};
     for (size_t c = 0; c < TARN_COUNT_OF(calls); c++) {
         for (int skip = 0, failed = 1; failed == 1; skip++) {
             struct tarn_fault_rule rule = {calls[c], NULL, skip, 1, TARN_FAULT_FAIL_BEFORE, 0, 0};
