@@ -335,7 +335,8 @@ static struct tarn_status *rewrite_rows(struct compact *c, struct tarn_op *op,
                                        .files = &file,
                                        .file_count = 1,
                                        .columns = c->columns,
-                                       .column_count = (size_t)c->layout.column_count};
+                                       .column_count = (size_t)c->layout.column_count,
+                                       .with_tracking = c->layout.table->options->row_tracking};
     struct tarn_merge_input *input = tarn_merge__run_new(&spec);
     struct tarn_status *s = TARN_OK;
 

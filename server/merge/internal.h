@@ -329,7 +329,9 @@ struct tarn_merge_run_spec { /* borrowed as long as the input lives */
         *columns; /* of the schema, in output order; partition columns come from the entries */
     size_t column_count;
     bool with_system; /* _SEQUENCE_NUMBER and _VALUE_KIND behind the columns */
-    int batch_rows;   /* 0: TARN_MERGE_BATCH_ROWS */
+    bool
+        with_tracking; /* instead: _ROW_ID and _SEQUENCE_NUMBER, of whole files of a table that tracks rows */
+    int batch_rows; /* 0: TARN_MERGE_BATCH_ROWS */
 };
 /* The schema of that id; NULL: not known. */
 const struct tarn_schema *tarn_merge__schema_of(const struct tarn_merge_table *table, int64_t id);
@@ -359,7 +361,8 @@ struct tarn_merge_roll_spec {
     const char *file_uuid;              /* as of struct tarn_compact_spec */
 };
 struct tarn_merge_roll *tarn_merge__roll_new(const struct tarn_merge_roll_spec *spec);
-/* Batches of all columns; keyed tables: then _SEQUENCE_NUMBER and _VALUE_KIND, rows in key order.
+/* Batches of all columns; keyed tables: then _SEQUENCE_NUMBER and _VALUE_KIND, rows in key order; compactions of tables
+ * that track rows: then _ROW_ID and _SEQUENCE_NUMBER.
  * first_sequence: append tables, the number of the batch's first row. */
 TARN_MUST struct tarn_status *tarn_merge__roll_add(struct tarn_merge_roll *roll, struct tarn_op *op,
                                                    struct tarn_batch *batch,

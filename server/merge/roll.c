@@ -12,6 +12,7 @@
 #define FIELD_ID_KEY 1073741823
 #define FIELD_ID_SEQUENCE 2147483646
 #define FIELD_ID_KIND 2147483645
+#define FIELD_ID_ROW 2147483642
 #define SYSTEM_STATS_LENGTH 128 /* of keys, whatever the table's stats-mode */
 
 struct tarn_merge_roll {
@@ -27,6 +28,13 @@ struct tarn_merge_roll {
     struct tarn_buf min_key, max_key;
     struct tarn_file_index_writer *indexes; /* of the file begun; NULL: none are asked for */
 };
+
+/* Compactions store what rows had: from now on neither their place nor their file gives it. */
+static bool stores_tracking(const struct tarn_merge_roll *roll)
+{
+    return roll->spec.layout->table->options->row_tracking &&
+           roll->spec.source == TARN_SOURCE_COMPACT;
+}
 
 static void add_column(struct tarn_merge_roll *roll, struct tarn_slice name, int32_t id,
                        const struct tarn_type *type, int place)
@@ -62,6 +70,12 @@ static void plan_columns(struct tarn_merge_roll *roll)
     for (size_t i = 0; i < schema->field_count; i++)
         add_column(roll, schema->fields[i].name, schema->fields[i].id, schema->fields[i].type,
                    (int)i);
+    if (stores_tracking(roll)) {
+        add_column(roll, tarn_slice_str("_ROW_ID"), FIELD_ID_ROW, &tarn_merge__sequence_type,
+                   layout->column_count);
+        add_column(roll, tarn_slice_str("_SEQUENCE_NUMBER"), FIELD_ID_SEQUENCE,
+                   &tarn_merge__sequence_type, layout->column_count + 1);
+    }
 }
 
 struct tarn_merge_roll *tarn_merge__roll_new(const struct tarn_merge_roll_spec *spec)
@@ -216,7 +230,14 @@ static void note_rows(struct tarn_merge_roll *roll, const struct tarn_batch *bat
 {
     const struct tarn_merge_layout *layout = roll->spec.layout;
 
-    if (!layout->keyed) {
+    if (stores_tracking(roll)) {
+        const struct ArrowArray *s = tarn_batch_column(batch, layout->column_count + 1);
+        const int64_t *sequence = (const int64_t *)s->buffers[1] + s->offset + begin;
+        for (int64_t i = 0; i < count; i++) {
+            roll->min_sequence = TARN_MIN(roll->min_sequence, sequence[i]);
+            roll->max_sequence = TARN_MAX(roll->max_sequence, sequence[i]);
+        }
+    } else if (!layout->keyed) {
         roll->min_sequence = TARN_MIN(roll->min_sequence, first_sequence);
         roll->max_sequence = TARN_MAX(roll->max_sequence, first_sequence + count - 1);
     } else {
@@ -519,7 +540,7 @@ static void fill_value_stats(const struct tarn_merge_roll *roll,
     int32_t *lengths = tarn_arena_calloc(arena, n, sizeof *lengths);
     const struct tarn_type **types = tarn_arena_calloc(arena, n, sizeof *types);
     struct tarn_slice *names = tarn_arena_calloc(arena, n, sizeof *names);
-    int first = roll->column_count - (int)n;
+    int first = stores_tracking(roll) ? 0 : roll->column_count - (int)n;
 
     of_changelog.stats_mode = of_changelog.changelog_stats_mode;
     of_changelog.stats_length = of_changelog.changelog_stats_length;
@@ -545,6 +566,25 @@ static void fill_value_stats(const struct tarn_merge_roll *roll,
     if (file->has_value_stats_columns) {
         file->value_stats_columns = names;
         file->value_stats_column_count = kept;
+    }
+}
+
+/* Tables that track rows: of new ones the committer knows the numbers, and looks for 0; those of compactions lie in
+ * the file, which is said by naming its columns. */
+static void fill_tracking(const struct tarn_merge_roll *roll, struct tarn_data_file *file)
+{
+    struct tarn_arena *arena = roll->spec.arena;
+    size_t n = (size_t)roll->column_count;
+
+    if (stores_tracking(roll)) {
+        struct tarn_slice *names = tarn_arena_calloc(arena, n, sizeof *names);
+        for (size_t i = 0; i < n; i++)
+            names[i] = tarn_arena_copy(arena, roll->columns[i].name);
+        file->has_write_columns = true;
+        file->write_columns = names;
+        file->write_column_count = n;
+    } else if (roll->spec.layout->table->options->row_tracking) {
+        file->min_sequence = file->max_sequence = 0;
     }
 }
 
@@ -584,6 +624,7 @@ static void fill_entry(const struct tarn_merge_roll *roll, const struct tarn_fil
         fill_key_stats(roll, result->columns, file);
     }
     fill_value_stats(roll, result->columns, file);
+    fill_tracking(roll, file);
 }
 
 /* The file's indexes, in its entry or, where they are large, beside it. The entry is listed before, so that whoever

@@ -8,6 +8,8 @@
  */
 #include "merge/internal.h"
 
+static const struct tarn_type tracked_type = {.id = TARN_TYPE_BIGINT, .nullable = true};
+
 struct run {
     struct tarn_merge_input input; /* first */
     const struct tarn_merge_run_spec *spec;
@@ -144,6 +146,16 @@ static struct tarn_column_read column_of(const struct tarn_merge_layout *layout,
     return read;
 }
 
+/* Stored by compactions only. */
+static struct tarn_column_read tracking_column(const struct tarn_data_file *file, const char *name)
+{
+    struct tarn_column_read read = {.file_type = &tracked_type, .type = &tracked_type};
+
+    if (file->has_write_columns && is_written(file, tarn_slice_str(name)))
+        read.file_name = tarn_slice_str(name);
+    return read;
+}
+
 static struct tarn_status *open_file(struct run *run, struct tarn_op *op,
                                      const struct tarn_manifest_entry *entry)
 {
@@ -173,6 +185,10 @@ static struct tarn_status *open_file(struct run *run, struct tarn_op *op,
         columns[run->read_count - 1] = (struct tarn_column_read){
             tarn_slice_str("_VALUE_KIND"), &tarn_merge__kind_type, &tarn_merge__kind_type};
     }
+    if (spec->with_tracking) {
+        columns[run->read_count - 2] = tracking_column(&entry->file, "_ROW_ID");
+        columns[run->read_count - 1] = tracking_column(&entry->file, "_SEQUENCE_NUMBER");
+    }
     struct tarn_file_read read = {.columns = columns,
                                   .column_count = (size_t)run->read_count,
                                   .batch_row_count = spec->batch_rows > 0 ? spec->batch_rows
@@ -191,13 +207,18 @@ static const struct tarn_manifest_entry *current(const struct run *run)
     return run->spec->files[run->next_file - 1];
 }
 
+static int system_count(const struct tarn_merge_run_spec *spec)
+{
+    return spec->with_system || spec->with_tracking ? 2 : 0;
+}
+
 /* Columns read and constants in the wanted order. Consumes `read`, which may be NULL. */
 static struct tarn_status *assemble(struct run *run, struct tarn_batch *read, int64_t count,
                                     struct tarn_batch **out)
 {
     const struct tarn_merge_run_spec *spec = run->spec;
     TARN_OWN(tarn_batch_drop) struct tarn_batch *owned = read;
-    int system = spec->with_system ? 2 : 0;
+    int system = system_count(spec);
     struct ArrowArray top;
 
     if (run->constant_count == 0 && read != NULL) {
@@ -243,17 +264,55 @@ static struct tarn_status *next_of_file(struct run *run, struct tarn_op *op,
     return assemble(run, NULL, count, out);
 }
 
+/* The column with first, first + step ... where it is null. */
+static void fill_tracked(struct tarn_batch *batch, int column, int64_t first, int64_t step,
+                         struct ArrowArray *out)
+{
+    const struct ArrowArray *a = tarn_batch_column(batch, column);
+    const int64_t *from = (const int64_t *)a->buffers[1] + a->offset;
+
+    tarn_merge__array_init(out, batch->row_count, 2, 0);
+    int64_t *to = tarn_merge__array_buffer(out, 1, (size_t)batch->row_count * sizeof *to, false);
+    for (int64_t i = 0; i < batch->row_count; i++)
+        to[i] = tarn_column_is_null(a, i) ? first + step * i : from[i];
+}
+
+/* A row's id and sequence number are stored, or those that its place and its file give it. Consumes *batch. */
+static struct tarn_status *track(struct run *run, int64_t first, struct tarn_batch **batch)
+{
+    const struct tarn_data_file *file = &current(run)->file;
+    TARN_OWN(tarn_batch_drop) struct tarn_batch *from = tarn_move(*batch);
+    int n = (int)run->spec->column_count;
+    struct ArrowArray top;
+
+    if (file->first_row_id == TARN_FILE_NONE && tarn_merge__has_nulls(tarn_batch_column(from, n)))
+        return tarn_status_new(TARN_DATA_FILE_MALFORMED,
+                               "rows have no ids, neither in the file nor in its manifest");
+    tarn_merge__array_init(&top, from->row_count, 1, n + 2);
+    for (int i = 0; i < n; i++)
+        tarn_merge__array_share(tarn_batch_column(from, i), from, 0, from->row_count,
+                                top.children[i]);
+    fill_tracked(from, n, file->first_row_id + first, 1, top.children[n]);
+    fill_tracked(from, n + 1, file->max_sequence, 0, top.children[n + 1]);
+    *batch = tarn_batch_take(&top);
+    return TARN_OK;
+}
+
 /* The same without what is deleted. *out NULL: the file is at its end. */
 static struct tarn_status *next_living(struct run *run, struct tarn_op *op, struct tarn_batch **out)
 {
-    int column_count = (int)run->spec->column_count + (run->spec->with_system ? 2 : 0);
+    int column_count = (int)run->spec->column_count + system_count(run->spec);
 
     for (;;) {
         TARN_TRY(next_of_file(run, op, out));
-        if (*out == NULL || run->deletions.rows == NULL)
+        if (*out == NULL)
             return TARN_OK;
         int64_t first = run->next_row;
         run->next_row += (*out)->row_count;
+        if (run->spec->with_tracking)
+            TARN_TRY(track(run, first, out));
+        if (run->deletions.rows == NULL)
+            return TARN_OK;
         TARN_TRY(
             tarn_merge__deletions_apply(&run->deletions, first, run->types, column_count, out));
         if (*out != NULL)
@@ -325,14 +384,16 @@ struct tarn_merge_input *tarn_merge__run_new(const struct tarn_merge_run_spec *s
     for (size_t i = 0; i < spec->column_count; i++)
         run->types[i] = spec->layout->types[spec->columns[i]];
     run->types[spec->column_count] = &tarn_merge__sequence_type;
-    run->types[spec->column_count + 1] = &tarn_merge__kind_type;
+    run->types[spec->column_count + 1] =
+        spec->with_tracking ? &tarn_merge__sequence_type : &tarn_merge__kind_type;
     for (size_t i = 0; i < spec->column_count; i++) {
         bool constant = spec->layout->partition_place[spec->columns[i]] >= 0;
         run->places[i] = constant ? -1 : run->read_count++;
         run->constant_places[i] = constant ? run->constant_count++ : -1;
     }
-    if (spec->with_system)
-        run->read_count += 2;
+    run->read_count += system_count(spec);
+    tarn_assert(!spec->with_tracking ||
+                spec->rows == NULL); /* a row's place counts from the file's begin */
     return &run->input;
 }
 

@@ -132,7 +132,6 @@ TARN_TEST(options, what_is_not_implemented_is_refused)
         {"bucket", "-2", false},
         {"deletion-vectors.enabled", "true", false},
         {"deletion-vectors.later", "x", true},
-        {"row-tracking.enabled", "true", false},
         {"data-evolution.enabled", "true", true},
         {"sequence.snapshot-ordering", "true", true},
         {"sequence.later", "x", true},

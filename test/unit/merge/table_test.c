@@ -812,6 +812,57 @@ TARN_TEST(table, files_get_their_indexes)
     check_indexes(t, "1 mb");
 }
 
+/* A compaction stores what rows are known by; of new rows the committer says it. */
+TARN_TEST(table, rows_that_are_tracked_keep_their_ids)
+{
+    const struct tarn_pair options[] = {PAIR("row-tracking.enabled", "true"),
+                                        PAIR("target-file-row-num", "3")};
+    const struct tarn_value rows[] = {I(10), I(0), I(11), I(0), I(12), I(0), I(13), I(0)};
+    const int64_t want[] = {100, 101, 102, 7};
+    struct fixture f;
+    struct tarn_arena *arena = t->arena;
+    make_table(t, &f, "v INT", NULL, NULL, options, 2);
+    write_rows(&f, rows, 4, 4);
+    expect_int(f.live_count, 2);
+    for (size_t i = 0; i < 2; i++) {
+        expect_int(f.live[i].file.min_sequence, 0);
+        expect_int(f.live[i].file.max_sequence, 0);
+        f.live[i].file.min_sequence = f.live[i].file.max_sequence = 5 + (int64_t)i; /* the stamps */
+        f.live[i].file.first_row_id = i == 0 ? 100 : 7;
+    }
+    f.options.target_file_row_count = INT64_MAX;
+    for (int round = 0; round < 2; round++) { /* the second time they are stored */
+        compact(&f, 0, false);
+        expect_int(f.live_count, 1);
+        struct tarn_data_file *file = &f.live[0].file;
+        expect_int(file->first_row_id, TARN_FILE_NONE);
+        expect_int(file->min_sequence, 5);
+        expect_int(file->max_sequence, 6);
+        expect_int(file->write_column_count, 3);
+        expect_slice(file->write_columns[1], "_ROW_ID");
+        struct tarn_column_read columns[] = {
+            {.file_name = file->write_columns[1], .type = &tarn_merge__sequence_type},
+            {.file_name = file->write_columns[2], .type = &tarn_merge__sequence_type}};
+        struct tarn_file_read spec = {.columns = columns, .column_count = 2};
+        TARN_OWN(tarn_source_drop) struct tarn_source *source = NULL;
+        TARN_OWN(tarn_batch_drop) struct tarn_batch *batch = NULL;
+        expect_ok(tarn_file_reader_open(
+            f.store, t->op,
+            tarn_arena_printf(arena, "db.db/t/bucket-0/%.*s", TARN_SLICE_ARG(file->name)), &spec,
+            &source));
+        expect_ok(source->next(source, t->op, &batch));
+        expect_int(batch->row_count, 4);
+        for (int64_t i = 0; i < 4; i++) {
+            struct tarn_value id, sequence;
+            tarn_column_value(tarn_batch_column(batch, 0), columns[0].type, i, &id);
+            tarn_column_value(tarn_batch_column(batch, 1), columns[1].type, i, &sequence);
+            expect_int(id.integer, want[i]);
+            expect_int(sequence.integer, i < 3 ? 5 : 6);
+        }
+    }
+    tarn_store_drop(&f.store);
+}
+
 /* Each call to the store fails once, in turn: the writer and the compaction say so and leave no file. */
 TARN_TEST(table, a_failing_store_leaves_nothing_half_done)
 {
