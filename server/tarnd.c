@@ -291,6 +291,8 @@ static struct tarn_status *check_compaction(const struct tarn_conf *conf)
     }
     TARN_TRY(check_range(conf, TARN_CONF_compaction_freshness, 1, 86400000));
     TARN_TRY(check_range(conf, TARN_CONF_compaction_cpu_percent, 0, 100000));
+    TARN_TRY(check_range(conf, TARN_CONF_compaction_database_cpu_percent, 0, 100000));
+    TARN_TRY(check_range(conf, TARN_CONF_compaction_table_cpu_percent, 0, 100000));
     TARN_TRY(check_range(conf, TARN_CONF_compaction_database_tasks, 0, 100000));
     return check_range(conf, TARN_CONF_compaction_table_tasks, 0, 100000);
 }
@@ -520,6 +522,11 @@ static struct tarn_status *start_maintain(struct daemon *d)
             tarn_conf_int(d->conf, TARN_CONF_compaction_table_bytes_per_second),
         .cpu_percent = (int)tarn_conf_int(d->conf, TARN_CONF_compaction_cpu_percent),
         .memory_max_bytes = tarn_conf_int(d->conf, TARN_CONF_compaction_memory),
+        .database_cpu_percent =
+            (int)tarn_conf_int(d->conf, TARN_CONF_compaction_database_cpu_percent),
+        .table_cpu_percent = (int)tarn_conf_int(d->conf, TARN_CONF_compaction_table_cpu_percent),
+        .database_memory_max_bytes = tarn_conf_int(d->conf, TARN_CONF_compaction_database_memory),
+        .table_memory_max_bytes = tarn_conf_int(d->conf, TARN_CONF_compaction_table_memory),
         .database_tasks = (int)tarn_conf_int(d->conf, TARN_CONF_compaction_database_tasks),
         .table_tasks = (int)tarn_conf_int(d->conf, TARN_CONF_compaction_table_tasks),
         .expire_automatic = tarn_conf_bool(d->conf, TARN_CONF_expiry_auto),

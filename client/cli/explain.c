@@ -84,6 +84,13 @@ static void say_budget(struct tarn_cli *cli, const char *of, const char *unit,
                      b->per_second, unit, b->tokens);
 }
 
+static void say_memory(struct tarn_cli *cli, const char *of, int64_t used, int64_t most)
+{
+    if (most > 0)
+        tarn_cli_say(cli, "  memory of the %s: %" PRId64 " of %" PRId64 " bytes in use", of, used,
+                     most);
+}
+
 static void say_pick(struct tarn_cli *cli, const Tarn__V1__Pick *p)
 {
     TARN_OWN(tarn_buf_drop) struct tarn_buf runs = {0};
@@ -119,9 +126,11 @@ void tarn_cli_say_decision(struct tarn_cli *cli, const Tarn__V1__Job *job)
     say_budget(cli, "daemon", "ns of CPU", d->daemon_cpu);
     say_budget(cli, "database", "bytes", d->database_bytes);
     say_budget(cli, "table", "bytes", d->table_bytes);
-    if (d->memory_max_bytes > 0)
-        tarn_cli_say(cli, "  memory: %" PRId64 " of %" PRId64 " bytes in use", d->memory_bytes,
-                     d->memory_max_bytes);
+    say_budget(cli, "database", "ns of CPU", d->database_cpu);
+    say_budget(cli, "table", "ns of CPU", d->table_cpu);
+    say_memory(cli, "daemon", d->memory_bytes, d->memory_max_bytes);
+    say_memory(cli, "database", d->database_memory_bytes, d->database_memory_max_bytes);
+    say_memory(cli, "table", d->table_memory_bytes, d->table_memory_max_bytes);
     if (d->pick != NULL)
         say_pick(cli, d->pick);
 }

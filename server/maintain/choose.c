@@ -25,7 +25,7 @@ static void note_compacted(struct tenant *t, int64_t bytes, int64_t now_ms)
 }
 
 static struct tenant *tenant_of(struct tarn_maintain *m, char kind, struct tarn_slice name,
-                                int64_t rate)
+                                int64_t rate, int cpu_percent)
 {
     TARN_OWN(tarn_buf_drop) struct tarn_buf key = {0};
     tarn_buf_add_byte(&key, (uint8_t)kind);
@@ -35,6 +35,7 @@ static struct tenant *tenant_of(struct tarn_maintain *m, char kind, struct tarn_
         t = tarn_calloc(1, sizeof *t);
         t->at_ms = tarn_clock_mono_ms();
         tarn_budget_init(&t->budget, rate, t->at_ms);
+        tarn_budget_init(&t->cpu, (int64_t)cpu_percent * CPU_OF_PERCENT, t->at_ms);
         tarn_map_set(m->tenants, tarn_buf_slice(&key), t);
     }
     t->task_count++;
@@ -47,15 +48,21 @@ void tarn_maintain__join_tenants(struct tarn_maintain *m, struct task *t)
     struct tarn_slice database, name;
     tarn_op_init(&op);
     tarn_table_names(&op, t->table, &database, &name);
-    t->of_database = tenant_of(m, 'd', database, m->options.database_bytes_per_second);
+    t->of_database = tenant_of(m, 'd', database, m->options.database_bytes_per_second,
+                               m->options.database_cpu_percent);
     t->of_table = tenant_of(m, 't', tarn_slice_str(tarn_table_uuid(t->table)),
-                            m->options.table_bytes_per_second);
+                            m->options.table_bytes_per_second, m->options.table_cpu_percent);
 }
 
 void tarn_maintain__leave_tenants(struct task *t)
 {
     t->of_database->task_count--;
     t->of_table->task_count--;
+}
+
+static bool owes(struct tarn_budget *b, int64_t now_ms)
+{
+    return b->rate > 0 && !tarn_budget_has(b, INT64_MAX, now_ms); /* not full again */
 }
 
 void tarn_maintain__sweep_tenants(struct tarn_maintain *m, bool all)
@@ -66,9 +73,8 @@ void tarn_maintain__sweep_tenants(struct tarn_maintain *m, bool all)
     int64_t now = tarn_clock_mono_ms();
     while (tarn_map_next(m->tenants, &cursor, &key, &value)) {
         struct tenant *t = value;
-        bool owes =
-            t->budget.rate > 0 && !tarn_budget_has(&t->budget, INT64_MAX, now); /* not full again */
-        if (!all && (t->task_count > 0 || owes || compacted_now(t, now) >= TENANT_KEEP_BELOW))
+        if (!all && (t->task_count > 0 || owes(&t->budget, now) || owes(&t->cpu, now) ||
+                     compacted_now(t, now) >= TENANT_KEEP_BELOW))
             continue;
         tarn_map_remove(m->tenants, key);
         free(t);
@@ -82,7 +88,7 @@ void tarn_maintain__init_budgets(struct tarn_maintain *m)
     int64_t now = tarn_clock_mono_ms();
     m->tenants = tarn_map_new();
     tarn_budget_init(&m->of_all.budget, m->options.bytes_per_second, now);
-    tarn_budget_init(&m->cpu, (int64_t)m->options.cpu_percent * CPU_OF_PERCENT, now);
+    tarn_budget_init(&m->of_all.cpu, (int64_t)m->options.cpu_percent * CPU_OF_PERCENT, now);
     m->of_all.at_ms = now;
 }
 
@@ -95,6 +101,14 @@ void tarn_maintain__charge(struct tarn_maintain *m, struct task *t, int64_t byte
         note_compacted(all[i], bytes, now);
     }
     t->charged += bytes;
+}
+
+void tarn_maintain__charge_cpu(struct tarn_maintain *m, struct task *t, int64_t ns)
+{
+    struct tenant *const all[] = {&m->of_all, t->of_database, t->of_table};
+    int64_t now = tarn_clock_mono_ms();
+    for (size_t i = 0; i < TARN_COUNT_OF(all); i++)
+        tarn_budget_take(&all[i]->cpu, ns, now);
 }
 
 /* What a task counts as: a worker's memory by its slots; of any worker: the least there is. */
@@ -111,16 +125,20 @@ static int64_t memory_of(const struct tarn_maintain *m, const struct worker *w)
 void tarn_maintain__begin_running(struct tarn_maintain *m, struct task *t, const struct worker *w)
 {
     t->memory = memory_of(m, w);
-    m->running_memory += t->memory;
-    t->of_database->running++;
-    t->of_table->running++;
+    struct tenant *const all[] = {&m->of_all, t->of_database, t->of_table};
+    for (size_t i = 0; i < TARN_COUNT_OF(all); i++) {
+        all[i]->memory += t->memory;
+        all[i]->running++;
+    }
 }
 
 void tarn_maintain__end_running(struct tarn_maintain *m, struct task *t)
 {
-    m->running_memory -= t->memory;
-    t->of_database->running--;
-    t->of_table->running--;
+    struct tenant *const all[] = {&m->of_all, t->of_database, t->of_table};
+    for (size_t i = 0; i < TARN_COUNT_OF(all); i++) {
+        all[i]->memory -= t->memory;
+        all[i]->running--;
+    }
 }
 
 static bool is_over(int running, int most)
@@ -136,7 +154,33 @@ static bool is_put_off(const struct tarn_maintain *m, const struct task *t)
     return !urgent && !tarn_window_is_open(&m->options.window, tarn_maintain__local_ms());
 }
 
-const char *tarn_maintain__held_by(struct tarn_maintain *m, struct task *t, int64_t now_ms)
+static bool has_memory(const struct tarn_maintain *m, const struct tenant *tenant, int64_t most,
+                       const struct worker *w)
+{
+    return most == 0 || tenant->memory + memory_of(m, w) <= most;
+}
+
+/* What the rates and the memory of its database and table say. */
+static const char *held_by_tenant(struct tarn_maintain *m, struct task *t, const struct worker *w,
+                                  int64_t now_ms)
+{
+    if (!tarn_budget_has(&t->of_database->budget, t->bytes, now_ms))
+        return "compaction.database_bytes_per_second";
+    if (!tarn_budget_has(&t->of_table->budget, t->bytes, now_ms))
+        return "compaction.table_bytes_per_second";
+    if (!tarn_budget_has(&t->of_database->cpu, 1, now_ms))
+        return "compaction.database_cpu_percent";
+    if (!tarn_budget_has(&t->of_table->cpu, 1, now_ms))
+        return "compaction.table_cpu_percent";
+    if (!has_memory(m, t->of_database, m->options.database_memory_max_bytes, w))
+        return "compaction.database_memory";
+    if (!has_memory(m, t->of_table, m->options.table_memory_max_bytes, w))
+        return "compaction.table_memory";
+    return NULL;
+}
+
+const char *tarn_maintain__held_by(struct tarn_maintain *m, struct task *t, const struct worker *w,
+                                   int64_t now_ms)
 {
     if (t->not_before_ms > now_ms)
         return "back-off";
@@ -149,23 +193,18 @@ const char *tarn_maintain__held_by(struct tarn_maintain *m, struct task *t, int6
         return "compaction.database_tasks";
     if (is_over(t->of_table->running, m->options.table_tasks))
         return "compaction.table_tasks";
-    if (!tarn_budget_has(&t->of_database->budget, t->bytes, now_ms))
-        return "compaction.database_bytes_per_second";
-    if (!tarn_budget_has(&t->of_table->budget, t->bytes, now_ms))
-        return "compaction.table_bytes_per_second";
-    return NULL;
+    return held_by_tenant(m, t, w, now_ms);
 }
 
 /* What holds the best one back holds all: smaller ones must not pass it for ever. */
 const char *tarn_maintain__all_held_by(struct tarn_maintain *m, const struct task *t,
                                        const struct worker *w, int64_t now_ms)
 {
-    int64_t memory = memory_of(m, w);
     if (!tarn_budget_has(&m->of_all.budget, t->bytes, now_ms))
         return "compaction.bytes_per_second";
-    if (!tarn_budget_has(&m->cpu, 1, now_ms))
+    if (!tarn_budget_has(&m->of_all.cpu, 1, now_ms))
         return "compaction.cpu_percent";
-    if (m->options.memory_max_bytes > 0 && m->running_memory + memory > m->options.memory_max_bytes)
+    if (!has_memory(m, &m->of_all, m->options.memory_max_bytes, w))
         return "compaction.memory";
     return NULL;
 }
@@ -240,7 +279,7 @@ struct task *tarn_maintain__choose(struct tarn_maintain *m, const struct worker 
         if (t->rescale && (w->address == NULL ||
                            w->address[0] == '\0')) /* takes compactions alone (worker.proto) */
             continue;
-        if (tarn_maintain__held_by(m, t, c->now_ms) == NULL)
+        if (tarn_maintain__held_by(m, t, w, c->now_ms) == NULL)
             rank(c, t, tarn_maintain__priority(m, c, t));
     }
     if (c->count == 0 || tarn_maintain__all_held_by(m, c->best[0].task, w, c->now_ms) != NULL)

@@ -14,13 +14,21 @@ static void explain_budgets(struct tarn_maintain *m, struct tenant *database, st
                             int64_t now_ms, struct tarn_decision *out)
 {
     out->bytes_of_all = state_of(&m->of_all.budget, now_ms);
-    out->cpu_of_all = state_of(&m->cpu, now_ms);
-    if (database != NULL)
-        out->bytes_of_database = state_of(&database->budget, now_ms);
-    if (table != NULL)
-        out->bytes_of_table = state_of(&table->budget, now_ms);
+    out->cpu_of_all = state_of(&m->of_all.cpu, now_ms);
     out->memory_max_bytes = m->options.memory_max_bytes;
-    out->memory_bytes = m->running_memory;
+    out->memory_bytes = m->of_all.memory;
+    out->database_memory_max_bytes = m->options.database_memory_max_bytes;
+    out->table_memory_max_bytes = m->options.table_memory_max_bytes;
+    if (database != NULL) {
+        out->bytes_of_database = state_of(&database->budget, now_ms);
+        out->cpu_of_database = state_of(&database->cpu, now_ms);
+        out->database_memory_bytes = database->memory;
+    }
+    if (table != NULL) {
+        out->bytes_of_table = state_of(&table->budget, now_ms);
+        out->cpu_of_table = state_of(&table->cpu, now_ms);
+        out->table_memory_bytes = table->memory;
+    }
 }
 
 /* --- of a task that was chosen; lock held --- */
@@ -96,7 +104,7 @@ void tarn_maintain__explain_task(struct tarn_op *op, struct tarn_maintain *m,
     tarn_maintain__inputs_now(m, c, t, &d->inputs);
     tarn_score(&d->inputs, &d->score);
     explain_budgets(m, t->of_database, t->of_table, c->now_ms, d);
-    const char *held = tarn_maintain__held_by(m, t, c->now_ms);
+    const char *held = tarn_maintain__held_by(m, t, NULL, c->now_ms);
     if (held == NULL)
         held = tarn_maintain__all_held_by(m, t, NULL, c->now_ms);
     d->held_by = held == NULL ? "" : held;

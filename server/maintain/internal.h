@@ -38,7 +38,8 @@ enum task_state { TASK_QUEUED, TASK_LEASED, TASK_DONE, TASK_FAILED };
 struct tenant {
     double compacted; /* bytes, older ones counting less, at: */
     int64_t at_ms;
-    struct tarn_budget budget;
+    struct tarn_budget budget, cpu;
+    int64_t memory;          /* of what is leased */
     int task_count, running; /* that are open; leased */
     int64_t choice;          /* in which `share` was made */
     double share;
@@ -102,8 +103,7 @@ struct tarn_maintain {
     size_t ended_count;
     struct tarn_map *tenants; /* kind and name -> heap struct tenant (choose.c) */
     struct tenant of_all;
-    struct tarn_budget cpu;
-    int64_t running_memory, choice, sweep_ms;
+    int64_t choice, sweep_ms;
     size_t rescale_count; /* of open tasks */
     int64_t next_id, next_token;
     struct tarn_map *dirty;    /* uuid -> struct tarn_table, one ref each: to be looked at */
@@ -252,13 +252,14 @@ void tarn_maintain__init_budgets(struct tarn_maintain *maintain);
 void tarn_maintain__join_tenants(struct tarn_maintain *maintain, struct task *task);
 void tarn_maintain__leave_tenants(struct task *task);
 void tarn_maintain__sweep_tenants(struct tarn_maintain *maintain, bool all);
+void tarn_maintain__charge_cpu(struct tarn_maintain *maintain, struct task *task, int64_t ns);
 void tarn_maintain__charge(struct tarn_maintain *maintain, struct task *task, int64_t bytes);
 void tarn_maintain__begin_running(struct tarn_maintain *maintain, struct task *task,
                                   const struct worker *worker);
 void tarn_maintain__end_running(struct tarn_maintain *maintain, struct task *task);
 /* What holds a queued task back, this one alone, or all; NULL: nothing does. */
 const char *tarn_maintain__held_by(struct tarn_maintain *maintain, struct task *task,
-                                   int64_t now_ms);
+                                   const struct worker *worker /* or NULL */, int64_t now_ms);
 const char *tarn_maintain__all_held_by(struct tarn_maintain *maintain, const struct task *task,
                                        const struct worker *worker /* or NULL */, int64_t now_ms);
 void tarn_maintain__begin_choice(struct tarn_maintain *maintain, struct choice *choice);

@@ -75,8 +75,10 @@ struct tarn_maintain_options {
     int64_t freshness_ms; /* where readers wait for compaction */
     struct tarn_window window;
     int64_t bytes_per_second, database_bytes_per_second, table_bytes_per_second; /* 0: no limit */
-    int cpu_percent;          /* of a core; 0: no limit, as the next three */
+    int cpu_percent;          /* of a core; 0: no limit, as all that follow up to the tasks */
     int64_t memory_max_bytes; /* of all that run, each counted as its worker's by its slots */
+    int database_cpu_percent, table_cpu_percent;
+    int64_t database_memory_max_bytes, table_memory_max_bytes;
     int database_tasks, table_tasks; /* at the same time */
     int64_t undone_rest_ms; /* a bucket whose compaction was undone is left alone so long */
     bool expire_automatic;
@@ -195,7 +197,10 @@ struct tarn_decision {
     struct tarn_alternative *alternatives;
     size_t alternative_count;
     struct tarn_budget_state bytes_of_all, cpu_of_all, bytes_of_database, bytes_of_table;
+    struct tarn_budget_state cpu_of_database, cpu_of_table;
     int64_t memory_max_bytes, memory_bytes; /* of all that run */
+    int64_t database_memory_max_bytes, database_memory_bytes, table_memory_max_bytes,
+        table_memory_bytes;
     const struct tarn_explained_pick *pick; /* NULL: not made yet */
 };
 

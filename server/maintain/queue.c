@@ -600,7 +600,7 @@ struct tarn_status *tarn_maintain_report(struct tarn_op *op, struct tarn_maintai
     pthread_mutex_lock(&m->lock);
     struct tarn_status *s = open_report(m, worker_id, report, &table, &done, snapshot_id);
     if (s == TARN_OK && !done) {
-        tarn_budget_take(&m->cpu, report->cpu_ns, tarn_clock_mono_ms());
+        tarn_maintain__charge_cpu(m, find_task(m, report->lease.task_id), report->cpu_ns);
         tarn_metric_add(TARN_M_COMPACTION_CPU, NULL, (double)report->cpu_ns / 1e9);
     }
     const struct task *reported = find_task(m, report->lease.task_id);

@@ -65,7 +65,7 @@ void tarn_maintain__check_backlog(struct tarn_maintain *m, struct tarn_table *ta
     struct task *t = tarn_maintain__open_task(m, table, backlog->partition, backlog->bucket);
     bool held = t == NULL ? is_cooling(m, table, backlog->partition, backlog->bucket)
                           : t->state == TASK_QUEUED &&
-                                tarn_maintain__held_by(m, t, tarn_clock_mono_ms()) != NULL;
+                                tarn_maintain__held_by(m, t, NULL, tarn_clock_mono_ms()) != NULL;
     if (held || m->workers == NULL)
         backlog->advice = TARN_BACKLOG_BEHIND;
     pthread_mutex_unlock(&m->lock);

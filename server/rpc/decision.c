@@ -115,6 +115,12 @@ Tarn__V1__Decision *tarn_rpc__decision(struct tarn_op *op, const struct tarn_dec
     m->daemon_cpu = put_budget(op, &in->cpu_of_all);
     m->database_bytes = put_budget(op, &in->bytes_of_database);
     m->table_bytes = put_budget(op, &in->bytes_of_table);
+    m->database_cpu = put_budget(op, &in->cpu_of_database);
+    m->table_cpu = put_budget(op, &in->cpu_of_table);
+    m->database_memory_bytes = in->database_memory_bytes;
+    m->database_memory_max_bytes = in->database_memory_max_bytes;
+    m->table_memory_bytes = in->table_memory_bytes;
+    m->table_memory_max_bytes = in->table_memory_max_bytes;
     m->memory_bytes = in->memory_bytes;
     m->memory_max_bytes = in->memory_max_bytes;
     m->pick = in->pick == NULL ? NULL : put_pick(op, in->pick);

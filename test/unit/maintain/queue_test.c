@@ -1051,6 +1051,57 @@ TARN_TEST(budget, holds_back_what_is_too_much_and_says_so)
     tarn_table_unref(other);
 }
 
+TARN_TEST(budget, cpu_of_a_table_is_paid_off_before_its_next_task)
+{
+    TARN_OWN(house_fini) struct house h;
+    quiet_house(&h, t, (struct tarn_maintain_options){.table_cpu_percent = 1});
+    struct tarn_table *other = make_table(&h, "other");
+    load_into(&h, h.table, "t", 5);
+    look_at_all(h.maintain);
+    struct tarn_task task = take(&h, h.worker, 0);
+    struct tarn_report costly = {.lease = {task.id, task.token}, .cpu_ns = 1000000000};
+    int64_t snapshot; /* ten seconds' worth is a tenth of that */
+    expect_ok(tarn_maintain_report(t->op, h.maintain, h.worker, &costly, &snapshot));
+    load_into(&h, h.table, "t", 1);
+    load_into(&h, other, "other", 5);
+    look_at_all(h.maintain);
+    struct tarn_task next = take(&h, h.worker, 0);
+    expect_str(explained(&h, next.id).table, "db.other");
+    expect_int(take(&h, h.worker, 0).id, 0);
+    struct tarn_job_info job = explained(&h, next.id == task.id + 1 ? task.id + 2 : task.id + 1);
+    expect_str(job.decision->held_by, "compaction.table_cpu_percent");
+    expect_true(job.decision->cpu_of_table.tokens < -800000000);
+    expect_int(job.decision->cpu_of_database.rate, 0);
+    tarn_table_unref(other);
+}
+
+TARN_TEST(budget, memory_of_a_database_bounds_its_tasks_alone)
+{
+    TARN_OWN(house_fini) struct house h;
+    quiet_house(&h, t, (struct tarn_maintain_options){.database_memory_max_bytes = 100});
+    struct tarn_worker_info info = {.name = "big",
+                                    .address = "127.0.0.1:7",
+                                    .version = "1",
+                                    .slots = 2,
+                                    .memory_max_bytes = 120}; /* 60 a task */
+    const char *id;
+    expect_ok(tarn_maintain_register(t->op, h.maintain, &info, &id));
+    struct tarn_table *second = make_table(&h, "second");
+    load_into(&h, h.table, "t", 5);
+    load_into(&h, second, "second", 5);
+    look_at_all(h.maintain);
+    struct tarn_task task = take(&h, id, 0);
+    expect_true(task.id != 0);
+    expect_int(take(&h, id, 0).id, 0);
+    struct tarn_job_info job = explained(&h, 3 - task.id);
+    expect_int(job.decision->database_memory_bytes, 60);
+    struct tarn_report done = {.lease = {task.id, task.token}};
+    int64_t snapshot;
+    expect_ok(tarn_maintain_report(t->op, h.maintain, id, &done, &snapshot));
+    expect_int(take(&h, id, 0).id, 3 - task.id);
+    tarn_table_unref(second);
+}
+
 TARN_TEST(budget, bounds_what_runs_at_the_same_time)
 {
     TARN_OWN(house_fini) struct house h;
