@@ -223,6 +223,12 @@ static struct tarn_status *parse_buckets(const struct tarn_schema *schema, struc
             return invalid("bucket-function.type", function,
                            "default: mod takes one INT or BIGINT");
     }
+    TARN_TRY(take_int(schema, "postpone.default-bucket-num", 1, INT32_MAX, -1,
+                      &o->postpone_bucket_count));
+    TARN_TRY(take_i64(schema, "postpone.target-row-num-per-bucket", 1, INT64_MAX, -1,
+                      &o->postpone_rows));
+    TARN_TRY(
+        take_size(schema, "postpone.target-size-per-bucket", INT64_C(1) << 30, &o->postpone_size));
     TARN_TRY(take_i64(schema, "dynamic-bucket.target-row-num", 1, INT64_MAX, 2000000,
                       &o->dynamic_bucket_rows));
     TARN_TRY(take_int(schema, "dynamic-bucket.max-buckets", -1, 32767, -1, &o->dynamic_bucket_max));

@@ -94,14 +94,19 @@ struct tarn_refusal { /* one thing that isn't implemented, and what it stands in
 };
 #define TARN_REFUSALS_MAX 16 /* more are not told */
 
+#define TARN_BUCKET_POSTPONE (-2) /* of files that wait for a bucket; as option: all do at first */
+
 struct tarn_options {
-    int32_t bucket; /* > 0 fixed, -1, -2 */
+    int32_t bucket; /* > 0 fixed, -1, TARN_BUCKET_POSTPONE */
     enum tarn_bucket_function bucket_function;
     const int *bucket_key_columns; /* column indices in option order; trimmed key by default */
     size_t bucket_key_count;
     int64_t dynamic_bucket_rows; /* dynamic-bucket.target-row-num: keys that fill a bucket */
     bool keys_cross_partitions;  /* a partition column is no part of the primary key */
     int dynamic_bucket_max;      /* buckets of a partition; -1: any number */
+    int postpone_bucket_count;   /* postpone.default-bucket-num; -1: not said */
+    int64_t postpone_rows;       /* of a bucket, postpone.target-row-num-per-bucket; -1: not said */
+    int64_t postpone_size;       /* postpone.target-size-per-bucket */
     bool bucket_append_ordered;  /* append tables: compact only neighbours, in order */
     enum tarn_merge_engine merge_engine;
     bool ignore_delete, ignore_update_before;

@@ -214,8 +214,6 @@ void tarn_format__judge(const struct tarn_schema *schema, struct tarn_arena *are
     tarn_format__judge_formats(schema, arena, o);
     judge_changelog(o);
     judge_columns(schema, arena, o);
-    if (o->bucket == -2)
-        tarn_format__refuse(o, false, "bucket = -2 (postpone)");
     o->keys_cross_partitions =
         !tarn_schema_is_append(schema) && tarn_format__crosses_partitions(schema);
     if (o->keys_cross_partitions && (o->bucket != -1 || o->merge_engine != TARN_MERGE_DEDUPLICATE))

@@ -2,8 +2,6 @@
 
 #include "format/value_internal.h"
 
-#define BUCKET_POSTPONE (-2)
-
 /* ---- escaping */
 
 void tarn_path_escape(struct tarn_slice text, struct tarn_buf *out)
@@ -213,7 +211,7 @@ struct tarn_status *tarn_bucket_path(const struct tarn_schema *schema,
         tarn_buf_add_byte(out, '/');
     }
     tarn_buf_add_slice(out, tarn_buf_slice(&path));
-    if (bucket == BUCKET_POSTPONE)
+    if (bucket == TARN_BUCKET_POSTPONE)
         tarn_buf_add_str(out, "bucket-postpone");
     else
         tarn_buf_printf(out, "bucket-%" PRId32, bucket);

@@ -276,8 +276,9 @@ struct task *tarn_maintain__choose(struct tarn_maintain *m, const struct worker 
         if (t->state != TASK_QUEUED)
             continue;
         c->queued_count++;
-        if (t->rescale && (w->address == NULL ||
-                           w->address[0] == '\0')) /* takes compactions alone (worker.proto) */
+        if ((t->rescale || t->bucket == TARN_BUCKET_POSTPONE) &&
+            (w->address == NULL ||
+             w->address[0] == '\0')) /* takes compactions alone (worker.proto) */
             continue;
         if (tarn_maintain__held_by(m, t, w, c->now_ms) == NULL)
             rank(c, t, tarn_maintain__priority(m, c, t));

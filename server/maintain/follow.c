@@ -242,7 +242,7 @@ static void judge(const struct followed *f, const struct pictured *p, struct tar
 {
     int32_t runs = (int32_t)TARN_MIN(p->picture.run_count, (size_t)INT32_MAX);
     if (!p->known || p->picture.kind != TARN_PICTURE_RUNS || runs <= f->run_trigger ||
-        runs <= out->runs)
+        runs <= out->runs || p->bucket == TARN_BUCKET_POSTPONE) /* no reader merges those */
         return;
     *out = (struct tarn_backlog){.advice = runs > f->run_stop_trigger ? TARN_BACKLOG_WAIT
                                                                       : TARN_BACKLOG_BEHIND,

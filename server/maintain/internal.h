@@ -238,6 +238,12 @@ TARN_MUST struct tarn_status *tarn_maintain__fill_rescale(struct tarn_op *op,
                                                           struct tarn_slice partition,
                                                           struct tarn_task *out, bool *nothing);
 
+/* No lock held. The files of a postpone bucket, and how many real ones they are for. */
+TARN_MUST struct tarn_status *tarn_maintain__fill_postponed(struct tarn_table *table,
+                                                            const struct tarn_table_view *view,
+                                                            const struct tarn_bucket_files *bucket,
+                                                            struct tarn_task *out);
+
 /* --- choose.c; lock held --- */
 struct choice {
     int64_t now_ms;

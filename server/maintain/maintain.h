@@ -128,8 +128,10 @@ struct tarn_task { /* what a worker is given; lies in the op's arena */
     int64_t seen_id;   /* they are live in this snapshot */
     int output_level, top_level;
     bool drop_delete;
-    bool rescale;    /* all files of the partition; `bucket` and levels say nothing */
-    const char *why; /* the rule that picked them */
+    bool rescale;         /* all files of the partition; `bucket` and levels say nothing */
+    bool postponed;       /* likewise, of those that wait for buckets */
+    int32_t bucket_count; /* of a rescale; 0: the table's */
+    const char *why;      /* the rule that picked them */
     struct tarn_manifest_entry
         *above; /* changelog-producer = lookup: the bucket's files above the output level */
     size_t above_count;

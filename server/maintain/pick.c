@@ -374,6 +374,16 @@ static bool pick_unaware(struct picker *p, bool full, struct tarn_pick *out)
     return true;
 }
 
+/* All that waits for buckets: not to be merged, but moved. */
+static bool pick_postponed(struct picker *p, struct tarn_pick *out)
+{
+    *out = (struct tarn_pick){.files = p->files,
+                              .file_count = p->file_count,
+                              .top_level = p->top_level,
+                              .why = "postponed"};
+    return p->file_count > 0;
+}
+
 bool tarn_pick_compaction(const struct tarn_schema *schema, const struct tarn_options *options,
                           const struct tarn_bucket_files *bucket, bool full, int64_t now_ms,
                           struct tarn_arena *arena, struct tarn_pick *out)
@@ -381,6 +391,8 @@ bool tarn_pick_compaction(const struct tarn_schema *schema, const struct tarn_op
     struct picker p = {.options = options, .arena = arena};
     p.force_up_level_0 = options->force_up_level_0 || tarn_maintain_is_waited_for(schema, options);
     make_runs(&p, bucket);
+    if (bucket->bucket == TARN_BUCKET_POSTPONE) /* nobody sees their rows before that */
+        return pick_postponed(&p, out);
     if (!tarn_schema_is_append(schema))
         return pick_sorted(&p, full, now_ms, out);
     return options->bucket > 0 ? pick_ordered(&p, full, out) : pick_unaware(&p, full, out);

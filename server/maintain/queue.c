@@ -379,6 +379,8 @@ static struct tarn_status *fill_task(struct tarn_op *op, struct tarn_catalog *ca
     out->output_level = pick.output_level;
     out->drop_delete = pick.drop_delete;
     out->why = pick.why;
+    if (bucket == TARN_BUCKET_POSTPONE)
+        TARN_TRY(tarn_maintain__fill_postponed(table, view, &files, out));
     *explained = tarn_maintain__explain_pick(op->arena, view, &files, full, local);
     out->top_level = pick.top_level;
     out->above = tarn_arena_calloc(op->arena, files.file_count + 1, sizeof *out->above);

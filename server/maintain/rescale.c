@@ -1,5 +1,7 @@
 #include "maintain/internal.h"
 
+#define POSTPONE_BUCKETS_MAX 10000 /* that are made by size */
+
 /* Partitions whose bucket count isn't the table's: which those are, and what a worker needs to rewrite one. */
 
 /* --- in each other's way --- */
@@ -110,6 +112,42 @@ struct tarn_status *tarn_maintain__fill_rescale(struct tarn_op *op, struct tarn_
     out->bucket = TARN_RESCALE_BUCKET;
     out->output_level = out->top_level = view->options.level_count - 1;
     out->why = "rescale";
+    return TARN_OK;
+}
+
+/* --- files that wait for buckets --- */
+
+static int64_t divide_up(int64_t a, int64_t b)
+{
+    return a / b + (a % b != 0);
+}
+
+/* Of a partition that has no buckets yet, by what waits for them (docs/format.md, "Postpone bucket"). */
+static int32_t first_bucket_count(const struct tarn_options *options,
+                                  const struct tarn_bucket_files *bucket)
+{
+    int64_t rows = 0, size = 0;
+    if (options->postpone_bucket_count > 0)
+        return options->postpone_bucket_count;
+    for (size_t i = 0; i < bucket->file_count; i++) {
+        rows += bucket->files[i].file.row_count;
+        size += bucket->files[i].file.size;
+    }
+    int64_t count = options->postpone_rows > 0
+                        ? divide_up(rows, options->postpone_rows)
+                        : divide_up(size, TARN_MAX(options->postpone_size, (int64_t)1));
+    return (int32_t)TARN_MAX((int64_t)1, TARN_MIN(count, (int64_t)POSTPONE_BUCKETS_MAX));
+}
+
+struct tarn_status *tarn_maintain__fill_postponed(struct tarn_table *table,
+                                                  const struct tarn_table_view *view,
+                                                  const struct tarn_bucket_files *bucket,
+                                                  struct tarn_task *out)
+{
+    TARN_TRY(tarn_table_bucket_count(table, bucket->partition, &out->bucket_count));
+    if (out->bucket_count == 0)
+        out->bucket_count = first_bucket_count(&view->options, bucket);
+    out->rescale = out->postponed = true;
     return TARN_OK;
 }
 

@@ -113,7 +113,9 @@ void tarn_merge__assign_get(const struct tarn_merge_assign *assign, uint32_t tar
                             struct tarn_slice *partition, int32_t *bucket)
 {
     *partition = assign->targets[target].partition->row;
-    *bucket = assign->targets[target].bucket;
+    bool postponed =
+        assign->layout->keyed && assign->layout->table->options->bucket == TARN_BUCKET_POSTPONE;
+    *bucket = postponed ? TARN_BUCKET_POSTPONE : assign->targets[target].bucket;
 }
 
 int32_t tarn_merge__assign_total(const struct tarn_merge_assign *assign, uint32_t target)

@@ -159,7 +159,9 @@ TARN_MUST struct tarn_status *tarn_compact_run(struct tarn_op *op,
 struct tarn_rescale_spec {                   /* borrowed */
     const struct tarn_manifest_entry *files; /* all that a partition has in buckets */
     size_t file_count;
-    const struct tarn_write_spec *write; /* bucket_count NULL, no_changelog */
+    const struct tarn_write_spec *write; /* bucket_count NULL; no_changelog unless `postponed` */
+    bool
+        postponed; /* the files wait for buckets: their rows are passed on as they were given, oldest file first */
 };
 /* The partition's rows in as many buckets as the table's option says: what readers know of merged, in the last level; what they don't know of
  * yet, because compaction brings it to them, as it was given, in level 0. Entries as of a compaction. UNSUPPORTED_FEATURE where that

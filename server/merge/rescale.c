@@ -1,5 +1,5 @@
 /*
- * rescale - all files of a partition become those of another bucket count.
+ * rescale - all files of a partition become those of another bucket count; files that wait for buckets become those of real ones.
  *
  *   levels that readers know of  -> merged      -> writer -> the last level
  *   levels that they don't       -> as given    -> writer -> level 0
@@ -17,7 +17,8 @@ struct rescale {
     struct tarn_manifest_entry *known, *unknown; /* to readers */
     size_t known_count, unknown_count;
     struct tarn_manifest_entry *merged, *passed; /* written */
-    size_t merged_count, passed_count;
+    struct tarn_manifest_entry *changelog;
+    size_t merged_count, passed_count, changelog_count;
 };
 
 /* Readers know of the levels from here on. */
@@ -36,6 +37,15 @@ static int by_age(const void *a, const void *b)
     if (l->bucket != r->bucket)
         return l->bucket < r->bucket ? -1 : 1;
     return tarn_merge__file_age_compare(l, r);
+}
+
+/* Numbers of other writers' postponed files say nothing. */
+static int by_time(const void *a, const void *b)
+{
+    const struct tarn_manifest_entry *l = a, *r = b;
+    if (l->file.creation_time_ms != r->file.creation_time_ms)
+        return l->file.creation_time_ms < r->file.creation_time_ms ? -1 : 1;
+    return by_age(a, b);
 }
 
 static int by_sequence(const void *a, const void *b)
@@ -57,13 +67,13 @@ static void sort_out(struct rescale *r)
     r->unknown = tarn_arena_calloc(r->arena, spec->file_count + 1, sizeof *r->unknown);
     for (size_t i = 0; i < spec->file_count; i++) {
         const struct tarn_manifest_entry *e = &spec->files[i];
-        if (e->file.level >= known_level)
+        if (e->file.level >= known_level && !spec->postponed)
             r->known[r->known_count++] = *e;
         else
             r->unknown[r->unknown_count++] = *e;
     }
     qsort(r->known, r->known_count, sizeof *r->known, r->layout.keyed ? by_age : by_sequence);
-    qsort(r->unknown, r->unknown_count, sizeof *r->unknown, by_age);
+    qsort(r->unknown, r->unknown_count, sizeof *r->unknown, spec->postponed ? by_time : by_age);
 }
 
 static void writer_drop(struct tarn_table_writer **writer)
@@ -189,7 +199,9 @@ static struct tarn_status *pass_unknown(struct rescale *r, struct tarn_op *op)
         return TARN_OK;
     TARN_TRY(tarn_table_writer_open(op, r->table, r->spec->write, &writer));
     TARN_TRY(tarn_table_writer_add_files(writer, op, r->table, r->unknown, r->unknown_count));
-    return tarn_table_writer_finish(writer, op, r->arena, &r->passed, &r->passed_count);
+    TARN_TRY(tarn_table_writer_finish(writer, op, r->arena, &r->passed, &r->passed_count));
+    tarn_table_writer_changelog(writer, r->arena, &r->changelog, &r->changelog_count);
+    return TARN_OK;
 }
 
 /* --- the whole --- */
@@ -219,6 +231,8 @@ static void make_result(const struct rescale *r, struct tarn_compact_result *out
     }
     take_written(out, r->merged, r->merged_count);
     take_written(out, r->passed, r->passed_count);
+    out->changelog = r->changelog;
+    out->changelog_count = r->changelog_count;
 }
 
 static void remove_merged(const struct rescale *r)

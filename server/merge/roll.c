@@ -134,6 +134,9 @@ static struct tarn_file_write file_write(const struct tarn_merge_roll *roll)
     };
 }
 
+/* Who moves them reads files of one writer in order (docs/format.md, "Postpone bucket"): all of ours are, by the time they were made. */
+#define POSTPONE_WRITER "-u-tarn-s-0-w-"
+
 static struct tarn_status *begin_file(struct tarn_merge_roll *roll, struct tarn_op *op)
 {
     const struct tarn_merge_layout *layout = roll->spec.layout;
@@ -147,8 +150,12 @@ static struct tarn_status *begin_file(struct tarn_merge_roll *roll, struct tarn_
         roll->spec.is_changelog ? options->changelog_file_prefix : options->data_file_prefix;
 
     tarn_assert(write.format != NULL); /* options that say another one are refused before */
-    roll->name = tarn_slice_str(tarn_arena_printf(arena, "%.*s%s-%d.%s", TARN_SLICE_ARG(prefix),
-                                                  roll->uuid, roll->file_number++, write.format));
+    const char *writer = roll->spec.bucket == TARN_BUCKET_POSTPONE && !roll->spec.is_changelog
+                             ? POSTPONE_WRITER
+                             : "";
+    roll->name =
+        tarn_slice_str(tarn_arena_printf(arena, "%.*s%s%s-%d.%s", TARN_SLICE_ARG(prefix), writer,
+                                         roll->uuid, roll->file_number++, write.format));
     file.name = roll->name;
     TARN_TRY(
         tarn_merge__file_key(layout, roll->spec.partition, roll->spec.bucket, &file, arena, &key));

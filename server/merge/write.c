@@ -8,6 +8,8 @@
  * changelog-producer = input: whenever a bucket is sorted, all its rows, with those that the merge leaves out, go to a changelog
  * file of their own; of rows that are written as they come, to one beside theirs.
  *
+ * bucket = -2: each bucket's rows, all of them, to files of the postpone bucket, by key and within it in order of arrival.
+ *
  * Keyed rows of one bucket that come in key order are written as they come, a little buffered: nothing is spilled,
  * and memory stays small. Where the order breaks, that file ends and the rest goes the usual way.
  *
@@ -53,8 +55,9 @@ struct tarn_table_writer {
     struct tarn_merge_spill *spill;
     struct tarn_merge_order in_order;
     struct tarn_merge_roll *stream; /* the file that rows in order go to; NULL: none yet */
-    bool logs;                      /* writes a changelog */
-    struct tarn_merge_roll *log;    /* the changelog beside `stream` */
+    bool postpones; /* bucket = -2: all rows, none merged, wait in one bucket to be given theirs */
+    bool logs;      /* writes a changelog */
+    struct tarn_merge_roll *log; /* the changelog beside `stream` */
     struct tarn_merge_entries entries, changelog;
     struct tarn_merge_index_files indexes; /* of dynamic buckets */
     bool finished, failed;
@@ -68,7 +71,8 @@ static struct tarn_status *check_table(const struct tarn_merge_layout *layout,
     const struct tarn_options *options = layout->table->options;
 
     TARN_TRY(tarn_options_check_write(options));
-    if (options->bucket < 1 && options->bucket != -1)
+    if (options->bucket < 1 && options->bucket != -1 &&
+        !(layout->keyed && options->bucket == TARN_BUCKET_POSTPONE))
         return tarn_status_new(TARN_UNSUPPORTED_FEATURE,
                                "bucket = %" PRId32 ": such buckets aren't written here",
                                options->bucket);
@@ -108,7 +112,9 @@ struct tarn_status *tarn_table_writer_open(struct tarn_op *op, const struct tarn
     }
     if (writer->layout.keyed)
         prepare_merge(writer);
-    writer->logs = writer->layout.keyed && !spec->no_changelog &&
+    writer->postpones = writer->layout.keyed && table->options->bucket == TARN_BUCKET_POSTPONE;
+    writer->in_order.broken = writer->postpones; /* a key may come more than once */
+    writer->logs = writer->layout.keyed && !spec->no_changelog && !writer->postpones &&
                    table->options->changelog_producer == TARN_CHANGELOG_INPUT;
     writer->assign = tarn_merge__assign_new(&writer->layout, &writer->spec);
     s = tarn_merge__assign_learn(writer->assign, op);
@@ -431,7 +437,7 @@ static struct tarn_status *sort_bucket(struct tarn_table_writer *writer, struct 
         .first_sequence = first,
         .batch_rows = batch_rows(writer),
         .place = SPILL_RUNS_MAX + 1,
-        .keep_all = writer->merges,
+        .keep_all = writer->merges || writer->postpones,
     };
     TARN_TRY(log_bucket(writer, op, spec, target));
     *out = tarn_merge__buffer_sort(spec);
@@ -506,7 +512,7 @@ static struct tarn_status *finish_bucket(struct tarn_table_writer *writer, struc
         return TARN_OK;
 
     struct tarn_merge_roll *roll = new_roll(writer, target, false);
-    struct tarn_status *s = bucket->spill_count == 0 && !writer->merges
+    struct tarn_status *s = bucket->spill_count == 0 && (!writer->merges || writer->postpones)
                                 ? drain_input(memory, op, roll)
                                 : merge_spills(writer, op, bucket, tarn_move(memory), roll);
     if (s == TARN_OK)
@@ -581,7 +587,7 @@ static struct tarn_status *spill_all(struct tarn_table_writer *writer, struct ta
 {
     TARN_OWN(chunk_keys_drop) struct chunk_keys all = {0};
 
-    if (writer->spec.scratch_dir == NULL || has_many_spills(writer))
+    if (writer->spec.scratch_dir == NULL || writer->postpones || has_many_spills(writer))
         return write_keyed(writer, op);
     if (writer->spill == NULL)
         TARN_TRY(tarn_merge__spill_open(writer->spec.scratch_dir, writer->layout.types,

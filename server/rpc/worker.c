@@ -53,6 +53,8 @@ static Tarn__V1__Task *put_task(struct tarn_op *op, const struct tarn_work *work
     compact->output_level = work->output_level;
     compact->drop_delete = work->drop_delete;
     compact->rescale = work->rescale;
+    compact->postponed = work->postponed;
+    compact->buckets = work->bucket_count;
     compact->top_level = work->top_level;
     compact->above = tarn_rpc__bytes_list(op, work->above, work->above_count);
     compact->n_above = work->above_count;

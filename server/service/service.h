@@ -550,7 +550,8 @@ struct tarn_work {
     struct tarn_table_description description;
     struct tarn_slice partition;
     int32_t bucket, output_level;
-    bool drop_delete, rescale;
+    bool drop_delete, rescale, postponed;
+    int32_t bucket_count;
     struct tarn_slice *files;                  /* packed */
     const struct tarn_manifest_entry *entries; /* the same */
     size_t file_count;

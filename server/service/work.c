@@ -40,6 +40,8 @@ static struct tarn_status *describe_task(struct tarn_op *op, struct tarn_service
         .output_level = task->output_level,
         .drop_delete = task->drop_delete,
         .rescale = task->rescale,
+        .postponed = task->postponed,
+        .bucket_count = task->bucket_count,
         .entries = task->files,
         .file_count = task->file_count,
         .top_level = task->top_level,

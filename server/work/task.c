@@ -83,8 +83,13 @@ static struct tarn_status *run_rescale(struct task *task, struct outcome *out)
 {
     const Tarn__V1__CompactTask *rescale = task->message->compact;
     const struct tarn_work_options *options = &task->work->options;
+    struct tarn_options *wanted = tarn_arena_calloc(task->op.arena, 1, sizeof *wanted);
     struct tarn_manifest_entry *files;
 
+    *wanted = *out->table.options;
+    if (rescale->buckets > 0)
+        wanted->bucket = rescale->buckets;
+    out->table.options = wanted;
     TARN_TRY(tarn_flight_entries_unpack(rescale->files, rescale->n_files,
                                         tarn_flight_slice(rescale->partition),
                                         TARN_FLIGHT_ANY_BUCKET, task->op.arena, &files));
@@ -94,10 +99,12 @@ static struct tarn_status *run_rescale(struct task *task, struct outcome *out)
         .buffer_size =
             options->write_buffer_size > 0 ? options->write_buffer_size : WRITE_BUFFER_SIZE,
         .scratch_dir = options->scratch_dir,
-        .no_changelog = true,
+        .no_changelog = !rescale->postponed,
     };
-    struct tarn_rescale_spec spec = {
-        .files = files, .file_count = rescale->n_files, .write = &write};
+    struct tarn_rescale_spec spec = {.files = files,
+                                     .file_count = rescale->n_files,
+                                     .write = &write,
+                                     .postponed = rescale->postponed};
     return tarn_rescale_run(&task->op, &out->table, &spec, task->op.arena, &out->result);
 }
 

@@ -2,7 +2,7 @@
 """needs: shared
 Promise: keys have one bucket, whoever writes: in tables with dynamic buckets Tarn and Paimon's Java library give
 keys to buckets by the same index, one after the other, and read the same rows of what the other wrote and compacted; so they do
-where keys cross partitions; loads that run at once, and those that kill -9 ends, leave no key in two buckets. buckets.py [PART OF A CASE'S NAME]... runs some.
+where keys cross partitions, and where rows wait for their bucket; loads that run at once, and those that kill -9 ends, leave no key in two buckets. buckets.py [PART OF A CASE'S NAME]... runs some.
 TARN_EFFORT (1): more rounds.
 """
 import collections
@@ -14,7 +14,7 @@ import sys
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
-from lab import Lab, check, equal, same_rows, types_of  # noqa: E402
+from lab import Lab, check, equal, same_rows, types_of, wait_until  # noqa: E402
 from peers import Java  # noqa: E402
 
 EFFORT = int(os.environ.get("TARN_EFFORT", "1"))
@@ -206,9 +206,55 @@ def at_once(table, kill):
         check("ingest.assigned_again" in tarn.said(), "loads at once met")
 
 
+def postponed(table, options):
+    """Rows wait for a bucket, whoever wrote them, and are given it in the order in which they came."""
+    create(table, bucket=-2, **options)
+    model = Model()
+    for i in range(3 + EFFORT):
+        for n in range(3):
+            rows = some(50, 40)
+            (by_java if (i + n) % 2 else by_tarn)(table, rows)
+            model.apply(rows)
+        by_tarn(table, twice := [(0, i, "first"), (0, i, "second"), (1, i, "gone"), (1, i, None, "-D")])
+        model.apply(twice)
+        moved(table)
+        shown(table, model, f"round {i}")
+        if i % 2:
+            compact_by_tarn(table)
+            shown(table, model, f"round {i}, compacted")
+    return model
+
+
+def moved(table):
+    tarn.tarn("compact", table, "--wait")
+    wait_until("nothing waits for a bucket", lambda: all(f["bucket"] >= 0 for f in tarn.lines("files", table)))
+
+
+def postpones():
+    model = postponed("b.later", {"postpone.default-bucket-num": 3})
+    equal({p["buckets"] for p in tarn.lines("partitions", "b.later")}, {3}, "buckets of a partition")
+    tarn.tarn("table", "alter", "b.later", "--set", "postpone.default-bucket-num=5")
+    rows = [(7, n, "new") for n in range(60)] + [(1, n, "old") for n in range(60)]
+    by_tarn("b.later", rows)
+    model.apply(rows)
+    moved("b.later")
+    equal({p["partition"]: p["buckets"] for p in tarn.lines("partitions", "b.later")}, {"p=0": 3, "p=1": 3, "p=2": 3, "p=7": 5}, "a partition keeps its number")
+    shown("b.later", model, "a new partition")
+    postponed("b.rows", {"postpone.target-row-num-per-bucket": 20})
+    check(min(p["buckets"] for p in tarn.lines("partitions", "b.rows")) > 1, "buckets by rows")
+    postponed("b.log", {"postpone.default-bucket-num": 2, "changelog-producer": "input"})
+    told = collections.OrderedDict()
+    for r in tarn.lines("scan", "b.log", "--changes", f"0..{max(int(s['id']) for s in tarn.lines('snapshots', 'b.log'))}"):
+        told.pop((r["p"], r["id"]), None)
+        if r["rowkind"] != "-D":
+            told[r["p"], r["id"]] = (r["p"], r["id"], r["v"])
+    equal(set(told.values()), {(r["p"], r["id"], r["v"]) for r in tarn.lines("scan", "b.log")}, "the changelog, replayed")
+
+
 def main():
     tarn.start()
     print(f"seed {SEED}")
+    lab.run("postponed", postpones)
     lab.run("dynamic buckets, by partition", dynamic, "b.parts", ("p", "id"), ("p",), {})
     lab.run("dynamic buckets, at most three", dynamic, "b.most", ("p", "id"), ("p",), {"dynamic-bucket.max-buckets": 3})
     lab.run("dynamic buckets, no partitions", dynamic, "b.plain", ("id",), (), {})

@@ -68,6 +68,22 @@ TARN_TEST(pick, waits_for_the_trigger)
     expect_str(PICK(&k, false, {0, 10}, {0, 10}, {0, 10}, {0, 10}), "nothing");
 }
 
+TARN_TEST(pick, takes_at_once_all_that_waits_for_a_bucket)
+{
+    struct table k;
+    struct tarn_pick p;
+    make_table(t, "\"id\"", "\"bucket\":\"-2\"", &k);
+    struct tarn_bucket_files b = bucket_of(t, (const int[][2]){{0, 10}, {0, 500}}, 2);
+    b.bucket = -2;
+    expect_true(tarn_pick_compaction(&k.schema, &k.options, &b, false, 1000, t->arena, &p));
+    expect_int(p.file_count, 2);
+    expect_int(p.output_level, 0);
+    expect_false(p.drop_delete);
+    expect_str(p.why, "postponed");
+    b.file_count = 0;
+    expect_false(tarn_pick_compaction(&k.schema, &k.options, &b, true, 1000, t->arena, &p));
+}
+
 TARN_TEST(pick, rewrites_all_when_what_is_above_the_last_run_is_too_large)
 {
     struct table k; /* 40 above 10: 400 % */

@@ -1194,3 +1194,43 @@ TARN_TEST(table, a_partition_that_has_buckets_keeps_their_number)
     expect_int(of_first, 2);
     tarn_store_drop(&f.store);
 }
+
+/* bucket = -2: nothing is merged; given buckets, each key's rows count in the order of the files, and within one as they came. */
+TARN_TEST(table, rows_that_wait_for_a_bucket_are_kept_and_given_it_in_order)
+{
+    const struct tarn_pair options[] = {PAIR("bucket", "-2")};
+    const int columns[] = {0, 1};
+    const struct tarn_value first[] = {I(1), I(10), I(0), I(2), I(20), I(0), I(1), I(11), I(0)};
+    const struct tarn_value second[] = {I(2), I(0), I(3), I(3), I(30), I(0), I(1), I(12), I(0)};
+    struct fixture f;
+
+    make_table(t, &f, "k BIGINT, v BIGINT", "k", NULL, options, 1);
+    write_rows(&f, first, 3, 1);
+    write_rows(&f, second, 3, 100);
+    expect_int(f.live_count, 2);
+    for (size_t i = 0; i < f.live_count; i++) {
+        expect_int(f.live[i].bucket, -2);
+        expect_int(f.live[i].total_buckets, -2);
+        expect_int(f.live[i].file.row_count, 3);
+        expect_true(
+            tarn_slice_starts_with(f.live[i].file.name, tarn_slice_str("data--u-tarn-s-0-w-")));
+    }
+    struct tarn_manifest_entry waiting[] = {f.live[1], f.live[0]};
+    waiting[0].file.creation_time_ms = 2; /* what counts, not numbers nor names */
+    waiting[1].file.creation_time_ms = 1;
+    struct tarn_write_spec write = {.sequence = next_sequence,
+                                    .sequence_arg = &f,
+                                    .buffer_size = f.buffer_size,
+                                    .scratch_dir = tarn_test_dir(t)};
+    struct tarn_rescale_spec spec = {
+        .files = waiting, .file_count = 2, .write = &write, .postponed = true};
+    struct tarn_compact_result result;
+    f.options.bucket = 2;
+    expect_ok(tarn_rescale_run(t->op, &f.table, &spec, t->arena, &result));
+    apply(&f, result.entries, result.entry_count);
+    expect_int(level_rows(&f, 0), 3);
+    expect_str(scan(&f, columns, 2, NULL), "1|12\n3|30\n");
+    for (size_t i = 0; i < f.live_count; i++)
+        expect_int(f.live[i].total_buckets, 2);
+    tarn_store_drop(&f.store);
+}
