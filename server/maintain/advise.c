@@ -17,7 +17,7 @@
 
 /* --- replay --- */
 
-struct bucket { /* one of a partition's, which are all alike */
+struct bucket { /* one of the parts that it is divided into, which are all alike */
     struct tarn_manifest_entry *files;
     size_t count, capacity;
 };
@@ -30,10 +30,9 @@ struct replay {
     int64_t run_samples;
 };
 
-static void add_file(struct replay *r, struct bucket *b, int level, int64_t size)
+static void add_file(struct replay *r, struct bucket *b, int level, int64_t size, int64_t n)
 {
     TARN_GROW(b->files, b->count, b->capacity);
-    int64_t n = ++r->made;
     b->files[b->count] = (struct tarn_manifest_entry){.partition = tarn_row_empty()};
     b->files[b->count++].file = (struct tarn_data_file){.name = tarn_slice_str(""),
                                                         .size = size,
@@ -41,6 +40,18 @@ static void add_file(struct replay *r, struct bucket *b, int level, int64_t size
                                                         .min_sequence = n,
                                                         .max_sequence = n,
                                                         .creation_time_ms = TARN_FILE_NONE};
+}
+
+/* Of append tables each file is one; of others they stand for a sorted run. The number of files. */
+static size_t add_output(struct replay *r, struct bucket *b, int level, int64_t size, int64_t n)
+{
+    size_t count = 1;
+    int64_t most =
+        tarn_schema_is_append(r->schema) ? TARN_MAX(r->options->target_file_size, 1) : INT64_MAX;
+    for (; size > most; size -= most, count++)
+        add_file(r, b, level, most, n);
+    add_file(r, b, level, size, n);
+    return count;
 }
 
 /* As often as the rules say. */
@@ -53,6 +64,8 @@ static void compact(struct replay *r, struct bucket *b)
         if (!tarn_pick_compaction(r->schema, r->options, &files, false, 0, arena, &pick))
             return;
         double size = 0;
+        int64_t n = tarn_schema_is_append(r->schema) ? pick.files[0]->file.min_sequence
+                                                     : ++r->made; /* order stays */
         for (size_t i = 0; i < pick.file_count; i++) {
             struct tarn_manifest_entry *e = &b->files[pick.files[i] - b->files];
             size += (double)e->file.size;
@@ -64,14 +77,20 @@ static void compact(struct replay *r, struct bucket *b)
                 b->files[left++] = b->files[i];
         b->count = left;
         r->rewritten += size * r->kept;
-        add_file(r, b, pick.output_level, (int64_t)(size * r->kept));
+        if (add_output(r, b, pick.output_level, (int64_t)(size * r->kept), n) >= pick.file_count)
+            return; /* it came to nothing */
     }
 }
 
-static void load_into(struct replay *r, struct bucket *b, int64_t size)
+static void load_into(struct replay *r, struct bucket *b, const struct tarn_load *load,
+                      int32_t parts)
 {
-    add_file(r, b, 0, size);
-    r->new_size += (double)size;
+    int32_t count = TARN_MAX(load->file_count, 1);
+    int64_t size = TARN_MAX(load->size / parts / count, (int64_t)1);
+    for (int32_t i = 0; i < count; i++) {
+        add_file(r, b, 0, size, ++r->made);
+        r->new_size += (double)size;
+    }
     compact(r, b);
     r->run_sum += tarn_run_count(b->files, b->count);
     r->run_samples++;
@@ -89,24 +108,24 @@ static double files_of(const struct replay *r, const struct bucket *b)
 }
 
 void tarn_advise_replay(const struct tarn_schema *schema, const struct tarn_options *options,
-                        const struct tarn_load_history *h, int32_t bucket_count,
+                        const struct tarn_load_history *h, int32_t parts,
                         struct tarn_advise_effect *out)
 {
     struct replay r = {.schema = schema, .options = options, .kept = h->kept};
-    struct bucket *buckets = tarn_calloc((size_t)h->partition_count + 1, sizeof *buckets);
+    struct bucket *buckets = tarn_calloc((size_t)h->bucket_count + 1, sizeof *buckets);
+    int top = tarn_schema_is_append(schema) ? 0 : options->level_count - 1;
     *out = (struct tarn_advise_effect){.write_amplification = 1};
-    for (int32_t i = 0; i < h->partition_count; i++)
+    for (int32_t i = 0; i < h->bucket_count; i++)
         if (h->start_sizes[i] > 0)
-            add_file(&r, &buckets[i], options->level_count - 1, h->start_sizes[i] / bucket_count);
+            add_output(&r, &buckets[i], top, h->start_sizes[i] / parts, ++r.made);
     for (size_t i = 0; i < h->load_count; i++)
-        load_into(&r, &buckets[h->loads[i].partition],
-                  TARN_MAX(h->loads[i].size / bucket_count, (int64_t)1));
+        load_into(&r, &buckets[h->loads[i].bucket], &h->loads[i], parts);
     if (r.new_size > 0)
         out->write_amplification = (r.new_size + r.rewritten) / r.new_size;
     if (r.run_samples > 0)
         out->read_fan_out = r.run_sum / (double)r.run_samples;
-    for (int32_t i = 0; i < h->partition_count; i++) {
-        out->files += files_of(&r, &buckets[i]) * bucket_count;
+    for (int32_t i = 0; i < h->bucket_count; i++) {
+        out->files += files_of(&r, &buckets[i]) * parts;
         free(buckets[i].files);
     }
     free(buckets);
@@ -127,12 +146,13 @@ static int32_t choose_buckets(const struct tarn_load_history *h, const struct ta
         per_second =
             (double)a->new_size * a->now.effect.write_amplification * 1000 / (double)h->span_ms;
     int64_t by_speed = (int64_t)fmin(ceil(per_second / (double)TASK_BYTES_PER_SECOND), 10000);
-    int64_t want = TARN_MAX(divide_up(a->largest_partition_size, a->bucket_size_aim),
-                            TARN_MIN(by_speed, a->largest_partition_size / BUCKET_SIZE_MIN));
     int64_t have = a->now.bucket_count;
-    if (want <= have)
-        return a->now.bucket_count; /* fewer of them would help nobody much */
-    return (int32_t)TARN_MIN(divide_up(want, have) * have, (int64_t)10000);
+    int64_t fast = TARN_MIN(by_speed, a->largest_partition_size / BUCKET_SIZE_MIN);
+    int64_t parts =
+        TARN_MAX(divide_up(a->largest_bucket_size, a->bucket_size_aim), divide_up(fast, have));
+    if (parts > 10000 / have)
+        parts = 10000 / have;
+    return (int32_t)(parts < 2 ? have : have * parts); /* fewer would help nobody much */
 }
 
 static double cost_of(const struct tarn_advise_effect *e)
@@ -145,15 +165,16 @@ static void choose_trigger(const struct tarn_schema *schema, const struct tarn_o
 {
     static const int triggers[] = {3, 4, 5, 6, 8, 10};
     struct tarn_options tried = *options;
+    int32_t parts = out->bucket_count / options->bucket; /* of -1: it stays */
     tried.target_file_size = out->target_file_size;
-    tarn_advise_replay(schema, &tried, h, out->bucket_count, &out->effect);
+    tarn_advise_replay(schema, &tried, h, parts, &out->effect);
     double limit = cost_of(&out->effect) * BETTER_BY;
     bool levels_follow = options->level_count == options->run_trigger + 1; /* Paimon's default */
     for (size_t i = 0; i < TARN_COUNT_OF(triggers); i++) {
         struct tarn_advise_effect effect;
-        tried.run_trigger = triggers[i];
+        tried.run_trigger = tried.append_min_file_count = triggers[i];
         tried.level_count = levels_follow ? triggers[i] + 1 : options->level_count;
-        tarn_advise_replay(schema, &tried, h, out->bucket_count, &effect);
+        tarn_advise_replay(schema, &tried, h, parts, &effect);
         if (cost_of(&effect) > limit)
             continue;
         limit = cost_of(&effect);
@@ -165,14 +186,17 @@ static void choose_trigger(const struct tarn_schema *schema, const struct tarn_o
 void tarn_advise_choose(const struct tarn_schema *schema, const struct tarn_options *options,
                         const struct tarn_load_history *h, struct tarn_advice *a)
 {
+    bool append = tarn_schema_is_append(schema);
     a->now = (struct tarn_advise_setting){.bucket_count = options->bucket,
-                                          .writer_parallelism = options->bucket,
-                                          .run_trigger = options->run_trigger,
+                                          .writer_parallelism = TARN_MAX(options->bucket, 1),
+                                          .run_trigger = append ? options->append_min_file_count
+                                                                : options->run_trigger,
                                           .target_file_size = options->target_file_size};
-    tarn_advise_replay(schema, options, h, options->bucket, &a->now.effect);
+    tarn_advise_replay(schema, options, h, 1, &a->now.effect);
     a->advised = a->now;
-    a->advised.bucket_count = choose_buckets(h, a);
-    a->advised.writer_parallelism = a->advised.bucket_count;
+    if (options->bucket > 0)
+        a->advised.bucket_count = choose_buckets(h, a);
+    a->advised.writer_parallelism = TARN_MAX(a->advised.bucket_count, 1);
     if (options->target_file_size < TARGET_SIZE_MIN || options->target_file_size > TARGET_SIZE_MAX)
         a->advised.target_file_size = TARGET_SIZE_DEFAULT;
     choose_trigger(schema, options, h, &a->advised);
@@ -180,60 +204,63 @@ void tarn_advise_choose(const struct tarn_schema *schema, const struct tarn_opti
 
 /* --- the table's history --- */
 
+struct place { /* a bucket of a partition */
+    int32_t number;
+    size_t load; /* its latest, and 1 */
+    int64_t change;
+};
 struct reading {
-    struct tarn_map *partitions; /* -> heap int64_t: its number, and 1 */
+    struct tarn_map *places; /* key of partition and bucket -> heap struct place */
     struct tarn_load *loads;
     size_t count, capacity;
-    int64_t *changes; /* of each partition's size, in all */
-    int32_t partition_count;
-    size_t change_capacity;
     double read, written; /* by compactions */
 };
 
-static int32_t partition_of(struct reading *r, struct tarn_slice partition)
+static struct place *place_of(struct reading *r, struct tarn_slice partition, int32_t bucket)
 {
-    int64_t *number = tarn_map_find(r->partitions, partition);
-    if (number == NULL) {
-        number = tarn_alloc(sizeof *number);
-        *number = ++r->partition_count;
-        tarn_map_set(r->partitions, partition, number);
-        TARN_GROW(r->changes, (size_t)*number - 1, r->change_capacity);
-        r->changes[*number - 1] = 0;
+    TARN_OWN(tarn_buf_drop) struct tarn_buf key = {0};
+    tarn_key_add_bytes(&key, partition);
+    tarn_key_add_i64(&key, bucket);
+    struct place *p = tarn_map_find(r->places, tarn_buf_slice(&key));
+    if (p == NULL) {
+        p = tarn_calloc(1, sizeof *p);
+        p->number = (int32_t)tarn_map_count(r->places);
+        tarn_map_set(r->places, tarn_buf_slice(&key), p);
     }
-    return (int32_t)(*number - 1);
+    return p;
 }
 
 static void reading_fini(struct reading *r)
 {
     size_t cursor = 0;
     struct tarn_slice key;
-    void *number;
-    while (tarn_map_next(r->partitions, &cursor, &key, &number))
-        free(number);
-    tarn_map_free(r->partitions);
+    void *place;
+    while (tarn_map_next(r->places, &cursor, &key, &place))
+        free(place);
+    tarn_map_free(r->places);
     free(r->loads);
-    free(r->changes);
 }
 
+/* first: the first load of the same snapshot. */
 static void read_entry(struct reading *r, const struct tarn_manifest_entry *e, bool compacted,
                        size_t first)
 {
-    int32_t p = partition_of(r, e->partition);
+    struct place *p = place_of(r, e->partition, e->bucket);
     bool added = e->kind == TARN_ENTRY_ADD;
-    r->changes[p] += added ? e->file.size : -e->file.size;
+    p->change += added ? e->file.size : -e->file.size;
     if (compacted) {
         *(added ? &r->written : &r->read) += (double)e->file.size;
         return;
     }
     if (!added)
         return;
-    for (size_t i = first; i < r->count; i++)
-        if (r->loads[i].partition == p) {
-            r->loads[i].size += e->file.size;
-            return;
-        }
-    TARN_GROW(r->loads, r->count, r->capacity);
-    r->loads[r->count++] = (struct tarn_load){.partition = p, .size = e->file.size};
+    if (p->load <= first) {
+        TARN_GROW(r->loads, r->count, r->capacity);
+        r->loads[r->count++] = (struct tarn_load){.bucket = p->number};
+        p->load = r->count;
+    }
+    r->loads[p->load - 1].size += e->file.size;
+    r->loads[p->load - 1].file_count++;
 }
 
 static struct tarn_status *read_snapshot(struct tarn_op *op, struct tarn_table *table,
@@ -251,28 +278,47 @@ static struct tarn_status *read_snapshot(struct tarn_op *op, struct tarn_table *
     return TARN_OK;
 }
 
-/* Live bytes of each partition now, and before the history began. */
+static int64_t size_of(const struct tarn_bucket_files *bucket)
+{
+    int64_t size = 0;
+    for (size_t f = 0; f < bucket->file_count; f++)
+        size += bucket->files[f].file.size;
+    return size;
+}
+
+static void note_sizes(const struct tarn_bucket_files *buckets, size_t count,
+                       struct tarn_advice *out)
+{
+    int64_t partition_size = 0;
+    for (size_t i = 0; i < count; i++) {
+        bool same = i > 0 && tarn_slice_equal(buckets[i - 1].partition, buckets[i].partition);
+        int64_t size = size_of(&buckets[i]);
+        partition_size = (same ? partition_size : 0) + size;
+        out->files += (int64_t)buckets[i].file_count;
+        out->runs_max =
+            TARN_MAX(out->runs_max, tarn_run_count(buckets[i].files, buckets[i].file_count));
+        out->largest_bucket_size = TARN_MAX(out->largest_bucket_size, size);
+        out->largest_partition_size = TARN_MAX(out->largest_partition_size, partition_size);
+    }
+}
+
+/* Live bytes of each bucket now, and before the history began. */
 static struct tarn_status *read_sizes(struct tarn_op *op, struct tarn_table *table,
                                       struct reading *r, int64_t **start, struct tarn_advice *out)
 {
     struct tarn_bucket_files *buckets;
-    size_t count;
+    size_t count, cursor = 0;
+    struct tarn_slice key;
+    void *value;
     TARN_TRY(tarn_table_buckets(op, table, tarn_slice_str(NULL), &buckets, &count));
+    note_sizes(buckets, count, out);
     for (size_t i = 0; i < count; i++)
-        partition_of(r, buckets[i].partition);
-    int64_t *live = tarn_arena_calloc(op->arena, (size_t)r->partition_count + 1, sizeof *live);
-    *start = tarn_arena_calloc(op->arena, (size_t)r->partition_count + 1, sizeof **start);
-    for (size_t i = 0; i < count; i++) {
-        int64_t *size = &live[partition_of(r, buckets[i].partition)];
-        for (size_t f = 0; f < buckets[i].file_count; f++)
-            *size += buckets[i].files[f].file.size;
-        int32_t runs = tarn_run_count(buckets[i].files, buckets[i].file_count);
-        out->files += (int64_t)buckets[i].file_count;
-        out->runs_max = TARN_MAX(out->runs_max, runs);
-        out->largest_partition_size = TARN_MAX(out->largest_partition_size, *size);
+        place_of(r, buckets[i].partition, buckets[i].bucket)->change -= size_of(&buckets[i]);
+    *start = tarn_arena_calloc(op->arena, tarn_map_count(r->places) + 1, sizeof **start);
+    while (tarn_map_next(r->places, &cursor, &key, &value)) {
+        const struct place *p = value;
+        (*start)[p->number] = TARN_MAX(-p->change, (int64_t)0);
     }
-    for (int32_t p = 0; p < r->partition_count; p++)
-        (*start)[p] = TARN_MAX(live[p] - r->changes[p], (int64_t)0);
     return TARN_OK;
 }
 
@@ -297,7 +343,7 @@ static struct tarn_status *advise(struct tarn_op *op, struct tarn_table *table,
     struct tarn_load_history h = {.loads = r->loads,
                                   .load_count = r->count,
                                   .start_sizes = start,
-                                  .partition_count = r->partition_count,
+                                  .bucket_count = (int32_t)tarn_map_count(r->places),
                                   .span_ms = snapshots[count - 1].time_ms - snapshots[0].time_ms,
                                   .kept = r->read > 0 ? fmin(r->written / r->read, 1) : 1};
     for (size_t i = 0; i < r->count; i++)
@@ -335,7 +381,7 @@ static void find_causes(struct tarn_op *op, struct tarn_maintain *m,
 {
     TARN_OWN(tarn_buf_drop) struct tarn_buf text = {0};
     const struct tarn_advise_setting *now = &out->now, *advised = &out->advised;
-    if (out->runs_max > now->run_trigger) {
+    if (!tarn_schema_is_append(&view->schema) && out->runs_max > now->run_trigger) {
         tarn_buf_printf(&text,
                         "a read merges up to %" PRId32 " sorted runs of a bucket, where %" PRId32
                         " call for a "
@@ -345,9 +391,8 @@ static void find_causes(struct tarn_op *op, struct tarn_maintain *m,
     }
     if (advised->bucket_count > now->bucket_count) {
         tarn_buf_clear(&text);
-        tarn_buf_printf(&text, "%" PRId32 " buckets: each of the largest partition's has ",
-                        now->bucket_count);
-        tarn_format_size(out->largest_partition_size / now->bucket_count, &text);
+        tarn_buf_printf(&text, "%" PRId32 " buckets: the largest has ", now->bucket_count);
+        tarn_format_size(out->largest_bucket_size, &text);
         tarn_buf_printf(&text, ", which one task at a time compacts (aim: ");
         tarn_format_size(out->bucket_size_aim, &text);
         tarn_buf_printf(&text, "); tarn rescale --buckets %" PRId32 " divides them",
@@ -365,12 +410,12 @@ struct tarn_status *tarn_maintain_advise(struct tarn_op *op, struct tarn_maintai
     if (bucket_size < 0)
         return tarn_status_new(TARN_INVALID_ARGUMENT, "a bucket of %" PRId64 " bytes", bucket_size);
     *out = (struct tarn_advice){.bucket_size_aim = bucket_size > 0 ? bucket_size : BUCKET_SIZE_AIM};
-    if (tarn_schema_is_append(&view->schema) || view->options.bucket <= 0)
+    if (!tarn_schema_is_append(&view->schema) && view->options.bucket <= 0)
         return tarn_status_new(TARN_UNSUPPORTED_FEATURE,
-                               "table %s: advice is for primary-key tables with a fixed number of "
-                               "buckets",
+                               "table %s: advice is for append tables, and for primary-key tables "
+                               "with a fixed number of buckets",
                                tarn_table_name(table));
-    struct reading r = {.partitions = tarn_map_new()};
+    struct reading r = {.places = tarn_map_new()};
     struct tarn_status *s = advise(op, table, view, &r, out);
     reading_fini(&r);
     if (s == TARN_OK)

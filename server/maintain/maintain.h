@@ -281,6 +281,7 @@ struct tarn_advise_setting {
 #define TARN_CAUSES_MAX 2
 struct tarn_advice {
     int64_t first_snapshot_id, last_snapshot_id, span_ms; /* the history that it is made from */
+    int64_t largest_bucket_size;                          /* bytes live now */
     int64_t new_size, largest_partition_size, files; /* bytes loaded in it; live now, as the next */
     int32_t runs_max;                                /* of a bucket */
     double kept;                                     /* of the bytes that its compactions read */

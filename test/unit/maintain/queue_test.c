@@ -44,8 +44,9 @@ static struct tarn_table *make_table_with(struct house *h, const char *name, con
                                  &draft.field_count));
     draft.primary_keys = &key;
     draft.primary_key_count = 1;
-    draft.options = options;
-    draft.option_count = option == NULL ? 1 : 2;
+    bool buckets = option != NULL && strcmp(option, "bucket") == 0; /* in place of the first */
+    draft.options = options + buckets;
+    draft.option_count = option == NULL || buckets ? 1 : 2;
     expect_ok(tarn_catalog_create_table(h->t->op, h->catalog, S("db"), S(name), &draft, &table));
     return table;
 }
@@ -1179,26 +1180,33 @@ TARN_TEST(backlog, tells_writers_to_slow_down_and_to_wait)
 struct fed { /* a table and what was written into it */
     struct tarn_table *table;
     const char *name;
+    int32_t total_buckets; /* 0: 1 */
+    int64_t target;        /* 0: what a compaction writes is one file */
     double loaded, written, run_sum;
     int samples;
 };
 
-static struct tarn_manifest_entry sized(struct house *h, const struct fed *f, int level,
-                                        int64_t size)
+static struct tarn_manifest_entry sized(struct house *h, const struct fed *f, int32_t bucket,
+                                        int level, int64_t size)
 {
     struct tarn_manifest_entry e =
         made_up(h, tarn_arena_printf(h->t->arena, "a%d", h->file_count), level);
     expect_ok(tarn_store_put(
         h->store, h->t->op,
-        tarn_arena_printf(h->t->arena, "db.db/%s/bucket-0/a%d", f->name, h->file_count), S("x")));
+        tarn_arena_printf(h->t->arena, "db.db/%s/bucket-%d/a%d", f->name, bucket, h->file_count),
+        S("x")));
+    e.bucket = bucket;
+    e.total_buckets = f->total_buckets == 0 ? 1 : f->total_buckets;
     e.file.size = size;
+    if (f->target > 0) /* of an append table */
+        e.file.min_key = e.file.max_key = tarn_row_empty();
     h->file_count++;
     return e;
 }
 
-static void feed(struct house *h, struct fed *f, int64_t size)
+static void feed_into(struct house *h, struct fed *f, int32_t bucket, int64_t size)
 {
-    struct tarn_manifest_entry e = sized(h, f, 0, size);
+    struct tarn_manifest_entry e = sized(h, f, bucket, 0, size);
     struct tarn_commit commit = {.user = S("u"),
                                  .identifier = h->file_count,
                                  .watermark = TARN_SNAPSHOT_NONE,
@@ -1208,6 +1216,11 @@ static void feed(struct house *h, struct fed *f, int64_t size)
     expect_ok(tarn_table_commit(h->t->op, f->table, &commit, &result));
     f->loaded += (double)size;
     f->written += (double)size;
+}
+
+static void feed(struct house *h, struct fed *f, int64_t size)
+{
+    feed_into(h, f, 0, size);
 }
 
 /* As workers would, until there is nothing to do. */
@@ -1222,27 +1235,36 @@ static void compact_all(struct house *h, struct fed *f)
         size_t n = task.file_count;
         int64_t size = 0, snapshot;
         struct tarn_manifest_entry *entries =
-            tarn_arena_calloc(h->t->arena, n + 1, sizeof *entries);
+            tarn_arena_calloc(h->t->arena, 2 * n + 1, sizeof *entries);
         for (size_t i = 0; i < n; i++) {
             entries[i] = task.files[i];
             entries[i].kind = TARN_ENTRY_DELETE;
             size += task.files[i].file.size;
         }
-        entries[n] = sized(h, f, task.output_level, size);
+        f->written += (double)size;
+        for (; f->target > 0 && size > f->target; size -= f->target)
+            entries[n++] = sized(h, f, task.bucket, task.output_level, f->target);
+        entries[n] = sized(h, f, task.bucket, task.output_level, size);
         struct tarn_report r = {
             .lease = {task.id, task.token}, .entries = entries, .entry_count = n + 1};
         expect_ok(tarn_maintain_report(h->t->op, h->maintain, h->worker, &r, &snapshot));
-        f->written += (double)size;
     }
 }
 
-static void sample(struct house *h, struct fed *f)
+static void sample_of(struct house *h, struct fed *f, int32_t bucket)
 {
     struct tarn_bucket_files *buckets;
     size_t count;
     expect_ok(tarn_table_buckets(h->t->op, f->table, tarn_slice_str(NULL), &buckets, &count));
-    f->run_sum += tarn_run_count(buckets[0].files, buckets[0].file_count);
+    for (size_t i = 0; i < count; i++)
+        if (buckets[i].bucket == bucket)
+            f->run_sum += tarn_run_count(buckets[i].files, buckets[i].file_count);
     f->samples++;
+}
+
+static void sample(struct house *h, struct fed *f)
+{
+    sample_of(h, f, 0);
 }
 
 static void expect_within(double got, double want, double share)
@@ -1288,13 +1310,66 @@ TARN_TEST(advice, comes_true)
     struct tarn_load_history history = {.loads = loads,
                                         .load_count = TARN_COUNT_OF(loads),
                                         .start_sizes = (int64_t[]){0},
-                                        .partition_count = 1,
+                                        .bucket_count = 1,
                                         .kept = 1};
     struct tarn_advise_effect effect;
     tarn_advise_replay(&view->schema, &view->options, &history, 1, &effect);
     expect_within(effect.write_amplification, then.written / then.loaded, 0.15);
     expect_within(effect.read_fan_out, then.run_sum / then.samples, 0.15);
     tarn_table_unref(then.table);
+}
+
+TARN_TEST(advice, comes_true_of_uneven_buckets)
+{
+    TARN_OWN(house_fini) struct house h;
+    quiet_house(&h, t, (struct tarn_maintain_options){0});
+    struct fed fed = {
+        .table = make_table_with(&h, "u", "bucket", "3"), .name = "u", .total_buckets = 3};
+    for (int i = 0; i < 90; i++) {
+        /* the first gets most commits, the last few and small ones */
+        int32_t bucket = i % 10 < 7 ? 0 : i % 10 < 9 ? 1 : 2;
+        feed_into(&h, &fed, bucket, tarn_test_random_between(t, 1000, 3000) / (bucket + 1));
+        compact_all(&h, &fed);
+        sample_of(&h, &fed, bucket);
+    }
+    struct tarn_advice advice;
+    expect_ok(tarn_maintain_advise(t->op, h.maintain, fed.table, 0, &advice));
+    expect_within(advice.now.effect.write_amplification, fed.written / fed.loaded, 0.15);
+    expect_within(advice.now.effect.read_fan_out, fed.run_sum / fed.samples, 0.15);
+    expect_true(advice.largest_bucket_size > advice.largest_partition_size / 2);
+    /* What the largest calls for, and not the mean. */
+    int64_t aim = advice.largest_bucket_size / 2 + 1;
+    expect_ok(tarn_maintain_advise(t->op, h.maintain, fed.table, aim, &advice));
+    expect_int(advice.advised.bucket_count, 6);
+    tarn_table_unref(fed.table);
+}
+
+TARN_TEST(advice, comes_true_of_append_tables)
+{
+    TARN_OWN(house_fini) struct house h;
+    quiet_house(&h, t, (struct tarn_maintain_options){0});
+    struct tarn_schema draft = {.version = 3};
+    struct tarn_pair options[] = {{S("bucket"), S("-1")}, {S("target-file-size"), S("128 mb")}};
+    struct fed fed = {.name = "ap", .total_buckets = -1, .target = (int64_t)128 << 20};
+    expect_ok(tarn_columns_parse(S("id BIGINT"), t->arena, &draft.fields, &draft.field_count));
+    draft.options = options;
+    draft.option_count = TARN_COUNT_OF(options);
+    expect_ok(tarn_catalog_create_table(t->op, h.catalog, S("db"), S("ap"), &draft, &fed.table));
+    for (int i = 0; i < 60; i++) {
+        feed(&h, &fed, (int64_t)tarn_test_random_between(t, 5, 40) << 20);
+        compact_all(&h, &fed);
+        sample(&h, &fed);
+    }
+    struct tarn_advice advice;
+    expect_ok(tarn_maintain_advise(t->op, h.maintain, fed.table, 0, &advice));
+    expect_true(fed.written > fed.loaded);
+    expect_int(advice.now.bucket_count, -1);
+    expect_int(advice.advised.bucket_count, -1);
+    expect_within(advice.now.effect.write_amplification, fed.written / fed.loaded, 0.15);
+    expect_within(advice.now.effect.read_fan_out, fed.run_sum / fed.samples, 0.15);
+    expect_within(advice.now.effect.files, (double)advice.files, 0.15);
+    expect_int(advice.cause_count, 0);
+    tarn_table_unref(fed.table);
 }
 
 TARN_TEST(advice, a_bucket_that_is_too_large_is_divided)
