@@ -6,6 +6,8 @@
 #define TARN_FORMAT_FILE_INDEX_INTERNAL_H
 
 #include "format/file_index.h"
+#include "format/options.h"
+#include "format/roaring.h"
 
 struct tarn_index__reader { /* over bytes whose beginning has been read */
     const uint8_t *cursor, *end;
@@ -39,6 +41,18 @@ void tarn_index__spell(struct tarn_slice name, struct tarn_buf *out); /* in Java
 /* What indexes make of a value: the bits of a real, with one NaN; milliseconds or microseconds of a time. */
 int64_t tarn_index__real_bits(const struct tarn_type *type, double real);
 int64_t tarn_index__time_number(const struct tarn_type *type, const struct tarn_value *v);
+void tarn_index__put(struct tarn_buf *out, uint64_t value, size_t size); /* big-endian */
+struct tarn_index__rows_writer {
+    struct tarn_roaring bitmap;
+    uint16_t lows[TARN_ROARING_CONTAINER]; /* of one container */
+};
+/* "bloom-filter": as options and containers name it. */
+const char *tarn_index__kind_name(enum tarn_file_index_kind kind);
+/* May values of this type be in a bit-slice index (bsi)? */
+bool tarn_index__bsi_takes(const struct tarn_type *type);
+/* Appends one. Of each row an int64_t, above the smallest there is, and a byte: 0 where it is null. */
+void tarn_index__put_slices(struct tarn_slice numbers, struct tarn_slice present,
+                            struct tarn_buf *out);
 /* May values of this type be in a bloom filter? Their hash, and the bit that its hash function i >= 1 gives. */
 bool tarn_index__bloom_takes(const struct tarn_type *type);
 uint64_t tarn_index__bloom_hash(const struct tarn_type *type, const struct tarn_value *v);

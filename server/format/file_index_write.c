@@ -6,7 +6,6 @@
 
 #include "base/map.h"
 #include "format/file_index_internal.h"
-#include "format/roaring.h"
 #include "format/row.h"
 #include "format/value_internal.h"
 
@@ -39,6 +38,8 @@ struct one { /* index */
     bool asked_again;        /* for a value that is there, since the last new one */
     struct distinct nulls;
     struct tarn_arena *arena;
+    struct tarn_buf numbers,
+        present; /* of a bit-slice index: of each row an int64_t, and a bool: it isn't null */
 };
 
 struct tarn_file_index_writer {
@@ -47,10 +48,16 @@ struct tarn_file_index_writer {
     int64_t held; /* bytes of all bitmaps, about */
 };
 
-static void put(struct tarn_buf *out, uint64_t value, size_t size) /* big-endian */
+void tarn_index__put(struct tarn_buf *out, uint64_t value, size_t size)
 {
     while (size-- > 0)
         tarn_buf_add_byte(out, (uint8_t)(value >> (8 * size)));
+}
+
+const char *tarn_index__kind_name(enum tarn_file_index_kind kind)
+{
+    static const char *const names[] = {"bloom-filter", "bitmap", "bsi"};
+    return names[kind];
 }
 
 /* ---- the order of Java's hash maps */
@@ -207,7 +214,7 @@ static struct tarn_slice encode(const struct tarn_type *type, const struct tarn_
 static void put_value(const struct tarn_type *type, struct tarn_slice bytes, struct tarn_buf *out)
 {
     if (is_text(type))
-        put(out, bytes.size, 4);
+        tarn_index__put(out, bytes.size, 4);
     tarn_buf_add_slice(out, bytes);
 }
 
@@ -240,12 +247,8 @@ static uint32_t next_distance(const uint8_t **at)
     return distance | (uint32_t) * (*at)++ << shift;
 }
 
-struct rows_writer {
-    struct tarn_roaring bitmap;
-    uint16_t lows[TARN_ROARING_CONTAINER];
-};
-
-static void put_rows(struct rows_writer *w, const struct distinct *d, struct tarn_buf *out)
+static void put_rows(struct tarn_index__rows_writer *w, const struct distinct *d,
+                     struct tarn_buf *out)
 {
     const uint8_t *at = d->more.data;
     uint32_t row = d->first;
@@ -282,10 +285,10 @@ static void open_one(struct one *o, const struct tarn_field *field,
                      const struct tarn_file_index_spec *spec)
 {
     *o = (struct one){.spec = spec, .field = field};
-    if (spec->is_bloom) {
+    if (spec->kind == TARN_FILE_INDEX_BLOOM) {
         int64_t size = tarn_file_index_bloom_size(spec->items, spec->fpp, &o->hash_count);
         tarn_buf_add_zeros(&o->bits, (size_t)size);
-    } else {
+    } else if (spec->kind == TARN_FILE_INDEX_BITMAP) {
         o->arena = tarn_arena_new();
         o->values = tarn_map_new();
     }
@@ -316,6 +319,8 @@ static void forget_values(struct one *o)
     tarn_map_drop(&o->values);
     tarn_arena_free(o->arena);
     o->arena = NULL;
+    tarn_buf_drop(&o->numbers);
+    tarn_buf_drop(&o->present);
 }
 
 void tarn_file_index_writer_free(struct tarn_file_index_writer *w)
@@ -338,6 +343,22 @@ static void add_to_bloom(struct one *o, const struct tarn_value *value)
         uint32_t at = tarn_index__bloom_bit(hash, i, bit_count);
         o->bits.data[at / 8] |= (uint8_t)(1u << (at % 8));
     }
+}
+
+/* What it takes. The smallest BIGINT has no positive counterpart, which is what the index would hold. */
+static int64_t add_number(struct one *o, const struct tarn_value *value)
+{
+    const struct tarn_type *type = o->field->type;
+    int64_t number = value->is_null ? 0 : value->integer;
+    if (!value->is_null && type->id == TARN_TYPE_DECIMAL)
+        number = (int64_t)value->decimal;
+    else if (!value->is_null &&
+             (type->id == TARN_TYPE_TIMESTAMP || type->id == TARN_TYPE_TIMESTAMP_LTZ))
+        number = tarn_index__time_number(type, value);
+    o->given_up = number == INT64_MIN;
+    tarn_buf_add(&o->numbers, &number, sizeof number);
+    tarn_buf_add_byte(&o->present, !value->is_null);
+    return sizeof number + 1;
 }
 
 static struct distinct *find_value(struct tarn_file_index_writer *w, struct one *o,
@@ -363,12 +384,18 @@ void tarn_file_index_writer_add(struct tarn_file_index_writer *w, size_t index,
     struct one *o = &w->ones[index];
     if (o->given_up)
         return;
-    if (o->spec->is_bloom) {
+    if (o->spec->kind == TARN_FILE_INDEX_BLOOM) {
         if (!value->is_null)
             add_to_bloom(o, value);
         return;
     }
-    w->held += add_row(value->is_null ? &o->nulls : find_value(w, o, value), o->row_count++);
+    if (o->spec->kind == TARN_FILE_INDEX_BSI)
+        w->held += add_number(o, value);
+    else
+        w->held += add_row(value->is_null ? &o->nulls : find_value(w, o, value), o->row_count);
+    o->row_count++;
+    if (o->given_up)
+        forget_values(o);
     if (w->held > TARN_FILE_INDEX_MEMORY_MAX || o->row_count == INT32_MAX) {
         forget_values(
             o); /* what it held isn't given to the others: as many rows would fill it again */
@@ -408,7 +435,7 @@ static void collect(struct one *o, struct written *out)
 /* Where the rows of each value are; a single one is its own place. */
 static void lay_out(struct one *o, struct written *out)
 {
-    struct rows_writer *rows = tarn_calloc(1, sizeof *rows);
+    struct tarn_index__rows_writer *rows = tarn_calloc(1, sizeof *rows);
     if (o->nulls.count > 0) {
         put_rows(rows, &o->nulls, &out->bodies);
         o->nulls.length = (int32_t)out->bodies.size;
@@ -462,22 +489,22 @@ static void put_blocks(const struct one *o, struct written *w, struct tarn_buf *
     for (size_t i = 0, end; i < w->count; i = end, count++) {
         size_t size = 4 + entry_size(type, w->values[i]);
         put_value(type, w->values[i]->bytes, &heads);
-        put(&heads, blocks.size, 4);
+        tarn_index__put(&heads, blocks.size, 4);
         for (end = i + 1; end < w->count; end++) {
             size += entry_size(type, w->values[end]);
             if ((int64_t)size > o->spec->block_size)
                 break;
         }
-        put(&blocks, end - i, 4);
+        tarn_index__put(&blocks, end - i, 4);
         for (size_t k = i; k < end; k++) {
             put_value(type, w->values[k]->bytes, &blocks);
-            put(&blocks, (uint32_t)w->values[k]->offset, 4);
-            put(&blocks, (uint32_t)w->values[k]->length, 4);
+            tarn_index__put(&blocks, (uint32_t)w->values[k]->offset, 4);
+            tarn_index__put(&blocks, (uint32_t)w->values[k]->length, 4);
         }
     }
-    put(out, (uint32_t)count, 4);
+    tarn_index__put(out, (uint32_t)count, 4);
     tarn_buf_add_slice(out, tarn_buf_slice(&heads));
-    put(out, blocks.size, 4);
+    tarn_index__put(out, blocks.size, 4);
     tarn_buf_add_slice(out, tarn_buf_slice(&blocks));
 }
 
@@ -486,20 +513,20 @@ static void put_bitmap(struct one *o, struct tarn_buf *out)
     struct written w = {0};
     collect(o, &w);
     lay_out(o, &w);
-    put(out, (uint64_t)o->spec->version, 1);
-    put(out, o->row_count, 4);
-    put(out, w.count, 4);
-    put(out, o->nulls.count > 0, 1);
+    tarn_index__put(out, (uint64_t)o->spec->version, 1);
+    tarn_index__put(out, o->row_count, 4);
+    tarn_index__put(out, w.count, 4);
+    tarn_index__put(out, o->nulls.count > 0, 1);
     if (o->nulls.count > 0)
-        put(out, (uint32_t)o->nulls.offset, 4);
+        tarn_index__put(out, (uint32_t)o->nulls.offset, 4);
     if (o->spec->version == 1) {
         for (size_t i = 0; i < w.count; i++) {
             put_value(o->field->type, w.values[i]->bytes, out);
-            put(out, (uint32_t)w.values[i]->offset, 4);
+            tarn_index__put(out, (uint32_t)w.values[i]->offset, 4);
         }
     } else {
         if (o->nulls.count > 0)
-            put(out, (uint32_t)o->nulls.length, 4);
+            tarn_index__put(out, (uint32_t)o->nulls.length, 4);
         put_blocks(o, &w, out);
     }
     tarn_buf_add_slice(out, tarn_buf_slice(&w.bodies));
@@ -511,7 +538,7 @@ static void put_bitmap(struct one *o, struct tarn_buf *out)
 
 static const char *type_name(const struct one *o)
 {
-    return o->spec->is_bloom ? "bloom-filter" : "bitmap";
+    return tarn_index__kind_name(o->spec->kind);
 }
 
 /* A column is found among the options by Column.hashCode, then by its name among those of a type, then by its name again. */
@@ -554,11 +581,12 @@ static bool has_column(const struct listing *l, const struct tarn_field *field)
 }
 
 /* Those of one kind in the order in which Java has their columns; adds what `columns` hasn't yet. */
-static void list_kind(struct listing *all, bool is_bloom, struct listing *columns, enum filled *how)
+static void list_kind(struct listing *all, enum tarn_file_index_kind of, struct listing *columns,
+                      enum filled *how)
 {
     struct listing kind = {tarn_calloc(all->count + 1, sizeof(struct one *)), 0};
     for (size_t i = 0; i < all->count; i++)
-        if (all->items[i]->spec->is_bloom == is_bloom)
+        if (all->items[i]->spec->kind == of)
             kind.items[kind.count++] = all->items[i];
     sort_listing(&kind, PUT, name_hash);
     for (size_t i = 0; i < kind.count; i++) {
@@ -588,9 +616,8 @@ static void list_columns(struct tarn_file_index_writer *w, struct listing *colum
             if (w->ones[k].field == all.items[i]->field)
                 sorted.items[sorted.count++] = &w->ones[k];
     columns->items = tarn_calloc(w->count + 1, sizeof(struct one *));
-    list_kind(&sorted, true, columns,
-              &how); /* "bloom-filter" is in bin 0 of a map, "bitmap" in 7 */
-    list_kind(&sorted, false, columns, &how);
+    for (enum tarn_file_index_kind of = 0; of < TARN_FILE_INDEX_KINDS; of++)
+        list_kind(&sorted, of, columns, &how);
     sort_listing(columns, how, name_hash);
     free(sorted.items);
     free(all.items);
@@ -598,7 +625,7 @@ static void list_columns(struct tarn_file_index_writer *w, struct listing *colum
 
 static void put_name(struct tarn_slice modified, struct tarn_buf *out)
 {
-    put(out, modified.size, 2);
+    tarn_index__put(out, modified.size, 2);
     tarn_buf_add_slice(out, modified);
 }
 
@@ -610,23 +637,24 @@ struct container {
 static void put_index(struct one *o, struct container *c)
 {
     size_t begin = c->body.size;
-    if (o->spec->is_bloom) {
-        put(&c->body, (uint32_t)o->hash_count, 4);
+    if (o->spec->kind == TARN_FILE_INDEX_BSI) {
+        tarn_index__put_slices(tarn_buf_slice(&o->numbers), tarn_buf_slice(&o->present), &c->body);
+    } else if (o->spec->kind == TARN_FILE_INDEX_BLOOM) {
+        tarn_index__put(&c->body, (uint32_t)o->hash_count, 4);
         tarn_buf_add_slice(&c->body, tarn_buf_slice(&o->bits));
     } else {
         put_bitmap(o, &c->body);
     }
     put_name(tarn_slice_str(type_name(o)), &c->head);
-    put(&c->head, c->head_size + begin, 4);
-    put(&c->head, c->body.size - begin, 4);
+    tarn_index__put(&c->head, c->head_size + begin, 4);
+    tarn_index__put(&c->head, c->body.size - begin, 4);
 }
 
 static struct one *find_one(struct tarn_file_index_writer *w, const struct tarn_field *field,
-                            bool is_bloom)
+                            enum tarn_file_index_kind of)
 {
     for (size_t i = 0; i < w->count; i++)
-        if (w->ones[i].field == field && w->ones[i].spec->is_bloom == is_bloom &&
-            !w->ones[i].given_up)
+        if (w->ones[i].field == field && w->ones[i].spec->kind == of && !w->ones[i].given_up)
             return &w->ones[i];
     return NULL;
 }
@@ -653,22 +681,26 @@ void tarn_file_index_writer_finish(struct tarn_file_index_writer *w, struct tarn
     struct container c = {.head_size = named_size(w, &columns)};
     for (size_t i = 0; i < columns.count; i++) {
         const struct tarn_field *field = columns.items[i]->field;
-        struct one *kinds[] = {find_one(w, field, true), find_one(w, field, false)};
+        struct one *kinds[TARN_FILE_INDEX_KINDS];
+        size_t count = 0;
         TARN_OWN(tarn_buf_drop) struct tarn_buf name = {0};
         tarn_index__spell(field->name, &name);
         put_name(tarn_buf_slice(&name), &c.head);
-        put(&c.head, (size_t)(kinds[0] != NULL) + (kinds[1] != NULL), 4);
-        for (size_t k = 0; k < TARN_COUNT_OF(kinds); k++)
-            if (kinds[k] != NULL)
-                put_index(kinds[k], &c);
+        for (enum tarn_file_index_kind of = 0; of < TARN_FILE_INDEX_KINDS; of++) {
+            kinds[count] = find_one(w, field, of);
+            count += kinds[count] != NULL;
+        }
+        tarn_index__put(&c.head, count, 4);
+        for (size_t k = 0; k < count; k++)
+            put_index(kinds[k], &c);
     }
     if (columns.count > 0) {
-        put(out, MAGIC, 8);
-        put(out, 1, 4);
-        put(out, c.head_size, 4);
-        put(out, columns.count, 4);
+        tarn_index__put(out, MAGIC, 8);
+        tarn_index__put(out, 1, 4);
+        tarn_index__put(out, c.head_size, 4);
+        tarn_index__put(out, columns.count, 4);
         tarn_buf_add_slice(out, tarn_buf_slice(&c.head));
-        put(out, 0, 4);
+        tarn_index__put(out, 0, 4);
         tarn_buf_add_slice(out, tarn_buf_slice(&c.body));
     }
     tarn_buf_drop(&c.head);

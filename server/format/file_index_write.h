@@ -1,11 +1,11 @@
 /*
  * file_index_write - the indexes of a data file being written, as the table's options ask for them.
  *
- * Shape    what file_index.h reads: bloom-filter and bitmap (versions 1 and 2), in one container. Options that ask for
- *          what isn't written (bsi, range-bitmap, keys of maps, types that an index doesn't take) are a refusal, by name.
+ * Shape    bloom-filter and bitmap (versions 1 and 2), which file_index.h reads, and bsi, which others read, in one container. Options
+ *          that ask for what isn't written (range-bitmap, keys of maps, types that an index doesn't take) are a refusal, by name.
  * Bytes    those that Java writes for the same rows: it goes through hash maps, whose order is taken over. Not where eight or
  *          more values (or columns) fall into one bin of such a map, which Java makes a tree.
- * Bounds   bitmaps hold at most TARN_FILE_INDEX_MEMORY_MAX bytes together; those that would need more are left out of that file, as
+ * Bounds   bitmaps and bsi hold at most TARN_FILE_INDEX_MEMORY_MAX bytes together; those that would need more are left out of that file, as
  *          are those of files with more than 2147483647 rows. Bloom filters have a fixed size, held against it by the options.
  * Threads  a writer belongs to one thread at a time; nothing here waits.
  * Source   docs/format.md, "File indexes"; org.apache.paimon.io.DataFileIndexWriter; bytes: test/golden/file_index/.

@@ -79,10 +79,16 @@ struct tarn_sequence_group {
     bool removes_record; /* a -D that is not below it removes the row */
 };
 
+enum tarn_file_index_kind { /* in the order in which Java's maps have them */
+                            TARN_FILE_INDEX_BLOOM,
+                            TARN_FILE_INDEX_BITMAP,
+                            TARN_FILE_INDEX_BSI,
+                            TARN_FILE_INDEX_KINDS
+};
 struct tarn_file_index_spec { /* an index of each data file, on a column */
     int column;
-    bool is_bloom; /* else: a bitmap */
-    int version;   /* of a bitmap: 1 or 2 */
+    enum tarn_file_index_kind kind;
+    int version; /* of a bitmap: 1 or 2 */
     int64_t block_size;
     int32_t items; /* that a bloom filter is made for, with fpp false positives */
     double fpp;

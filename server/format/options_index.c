@@ -36,7 +36,7 @@ static struct tarn_slice detail(const struct parse *p, const struct tarn_file_in
     TARN_OWN(tarn_buf_drop) struct tarn_buf key = {0};
     if (memchr(name.data, '.', name.size) != NULL)
         return (struct tarn_slice){0};
-    tarn_buf_printf(&key, PREFIX "%s.%.*s.%s", spec->is_bloom ? "bloom-filter" : "bitmap",
+    tarn_buf_printf(&key, PREFIX "%s.%.*s.%s", tarn_index__kind_name(spec->kind),
                     TARN_SLICE_ARG(name), what);
     return tarn_format__trim(tarn_schema_option(p->schema, tarn_buf_cstr(&key)));
 }
@@ -93,15 +93,23 @@ static const char *take_bitmap(struct parse *p, struct tarn_file_index_spec *spe
 static bool is_known(const struct parse *p, const struct tarn_file_index_spec *spec)
 {
     for (size_t i = 0; i < p->count; i++)
-        if (p->specs[i].column == spec->column && p->specs[i].is_bloom == spec->is_bloom)
+        if (p->specs[i].column == spec->column && p->specs[i].kind == spec->kind)
             return true;
     return false;
 }
 
-static void take_item(struct parse *p, struct tarn_slice key, struct tarn_slice item, bool is_bloom)
+static bool takes(enum tarn_file_index_kind kind, const struct tarn_type *type)
 {
-    struct tarn_file_index_spec spec = {.column = tarn_schema_find(p->schema, item),
-                                        .is_bloom = is_bloom};
+    if (kind == TARN_FILE_INDEX_BLOOM)
+        return tarn_index__bloom_takes(type);
+    return kind == TARN_FILE_INDEX_BITMAP ? tarn_index__bitmap_takes(type)
+                                          : tarn_index__bsi_takes(type);
+}
+
+static void take_item(struct parse *p, struct tarn_slice key, struct tarn_slice item,
+                      enum tarn_file_index_kind kind)
+{
+    struct tarn_file_index_spec spec = {.column = tarn_schema_find(p->schema, item), .kind = kind};
     if (item.size > 0 && item.data[item.size - 1] == ']' &&
         memchr(item.data, '[', item.size) != NULL) {
         refuse(p, key, item, "(a key of a map)");
@@ -112,13 +120,15 @@ static void take_item(struct parse *p, struct tarn_slice key, struct tarn_slice 
         return;
     }
     const struct tarn_type *type = p->schema->fields[spec.column].type;
-    if (!(is_bloom ? tarn_index__bloom_takes(type) : tarn_index__bitmap_takes(type))) {
+    if (!takes(kind, type)) {
         refuse(p, key, item, "is of a type that such an index doesn't take");
         return;
     }
     if (is_known(p, &spec))
         return;
-    const char *wrong = is_bloom ? take_bloom(p, &spec) : take_bitmap(p, &spec);
+    const char *wrong = kind == TARN_FILE_INDEX_BLOOM    ? take_bloom(p, &spec)
+                        : kind == TARN_FILE_INDEX_BITMAP ? take_bitmap(p, &spec)
+                                                         : NULL;
     if (wrong != NULL)
         refuse(p, key, item, wrong);
     else
@@ -131,8 +141,10 @@ static void take_list(struct parse *p, const struct tarn_pair *option)
     size_t before = sizeof PREFIX - 1, behind = sizeof SUFFIX - 1;
     struct tarn_slice type =
         tarn_slice_of(option->key.data + before, option->key.size - before - behind);
-    bool is_bloom = tarn_slice_is(type, "bloom-filter");
-    if (!is_bloom && !tarn_slice_is(type, "bitmap")) {
+    enum tarn_file_index_kind kind = 0;
+    while (kind < TARN_FILE_INDEX_KINDS && !tarn_slice_is(type, tarn_index__kind_name(kind)))
+        kind++;
+    if (kind == TARN_FILE_INDEX_KINDS) {
         refuse(p, option->key, names, "(indexes of this type aren't written)");
         return;
     }
@@ -140,7 +152,7 @@ static void take_list(struct parse *p, const struct tarn_pair *option)
         if (i < names.size && names.data[i] != ',')
             continue;
         take_item(p, option->key, tarn_format__trim(tarn_slice_of(names.data + start, i - start)),
-                  is_bloom);
+                  kind);
         start = i + 1;
     }
 }
@@ -161,7 +173,8 @@ void tarn_format__parse_indexes(const struct tarn_schema *schema, struct tarn_ar
         if (!is_list(schema->options[i].key))
             continue;
         if (p.specs == NULL)
-            p.specs = tarn_arena_calloc(arena, 2 * schema->field_count + 1, sizeof *p.specs);
+            p.specs = tarn_arena_calloc(arena, TARN_FILE_INDEX_KINDS * schema->field_count + 1,
+                                        sizeof *p.specs);
         take_list(&p, &schema->options[i]);
     }
     o->file_indexes = p.specs;

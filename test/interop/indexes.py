@@ -20,8 +20,8 @@ warehouse = lab.path("wh")
 java = Java(lab, warehouse)
 tarn = lab.daemon("d", warehouse, **{"worker.count": 1, "commit.foreign_check": "0 s", "compaction.auto": "false"})
 ROWS = 400
-COLUMNS = {"id": "BIGINT", "s": "STRING", "n": "BIGINT", "f": "DOUBLE", "t": "TIMESTAMP(6)", "y": "DATE", "b": "BOOLEAN", "x": "BYTES"}
-INDEXES = {"file-index.bitmap.columns": "s,n,f,t,y,b", "file-index.bloom-filter.columns": "s, n,id,x", "file-index.bitmap.n.version": "1",
+COLUMNS = {"id": "BIGINT", "s": "STRING", "n": "BIGINT", "f": "DOUBLE", "t": "TIMESTAMP(6)", "y": "DATE", "b": "BOOLEAN", "x": "BYTES", "e": "DECIMAL(9, 2)"}
+INDEXES = {"file-index.bitmap.columns": "s,n,f,t,y,b", "file-index.bloom-filter.columns": "s, n,id,x", "file-index.bsi.columns": "n,e,y,t", "file-index.bitmap.n.version": "1",
            "file-index.bitmap.t.index-block-size": "128 b",
            **{f"file-index.bloom-filter.{c}.{k}": v for c in ("s", "n", "id", "x") for k, v in (("items", "500"), ("fpp", "0.001"))}}
 
@@ -31,7 +31,8 @@ def row(i):
     if i % 11 == 0:
         return {"id": 2 * i, **{n: None for n in COLUMNS if n != "id"}}
     return {"id": 2 * i, "s": f"text {2 * (i % 60):04}", "n": 2 * (i * 37 % 97), "f": i % 31 / 8, "t": f"2026-01-31 12:00:{i % 60:02}.123456",
-            "y": f"2026-02-{1 + i % 28:02}", "b": i % 3 == 0, "x": "AAE=" if i % 2 else "/w=="}
+            "y": f"2026-02-{1 + i % 28:02}", "b": i % 3 == 0, "x": "AAE=" if i % 2 else "/w==",
+            "e": f"{i % 50 - 20}.25"}
 
 
 def shape(name, pk=(), **options):
@@ -108,7 +109,7 @@ def expiry_takes_them():
 
 
 def refused():
-    for key, value in (("file-index.bsi.columns", "n"), ("file-index.bitmap.columns", "x"), ("file-index.bloom-filter.columns", "b")):
+    for key, value in (("file-index.bsi.columns", "s"), ("file-index.range-bitmap.columns", "n"), ("file-index.bitmap.columns", "x"), ("file-index.bloom-filter.columns", "b")):
         tarn.tarn("table", "create", "i.refused", "--columns", Shape("r", COLUMNS, []).sql(), "--option", f"{key}={value}")
         said = tarn.tarn("load", "i.refused", lab.write("rows.jsonl", "{}\n"), ok=False).stderr.decode()
         check(key in said and value in said, said)

@@ -338,3 +338,20 @@ TARN_TEST(file_index_property, the_bytes_are_javas)
     load_large(t, &table);
     expect_javas(t, &table);
 }
+
+/* Of a bit-slice index, which isn't read here, what Java wrote is found as it is in ours. */
+TARN_TEST(file_index_property, bit_slices_are_javas)
+{
+    struct table table;
+    TARN_OWN(tarn_buf_drop) struct tarn_buf bytes = {0};
+    load(t, "bloom", &table);
+    table.schema.options = tarn_arena_calloc(t->arena, 1, sizeof(struct tarn_pair));
+    table.schema.option_count = 1;
+    *(struct tarn_pair *)(uintptr_t)table.schema.options =
+        (struct tarn_pair){tarn_slice_str("file-index.bsi.columns"), tarn_slice_str("other")};
+    write_indexes(t, &table, &bytes);
+    size_t head = bytes.data[15]; /* what is behind it is the index */
+    expect_true(bytes.size > head + 100);
+    expect_not_null(
+        memmem(table.index.data, table.index.size, bytes.data + head, bytes.size - head));
+}

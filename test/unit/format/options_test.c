@@ -153,7 +153,8 @@ TARN_TEST(options, what_is_not_implemented_is_refused)
         {"blob-field", "v", true},
         {"aggregation.later", "true", true},
         {"partial-update.later", "true", true},
-        {"file-index.bsi.columns", "v", false},
+        {"file-index.bsi.columns", "v", false}, /* a text */
+        {"file-index.range-bitmap.columns", "v", false},
         {"file-index.later.columns", "v", false},
         {"file-index.bitmap.columns", "v,nobody", false},
         {"file-index.bloom-filter.columns", "v[key]", false},
