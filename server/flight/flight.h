@@ -52,6 +52,17 @@ TARN_MUST struct tarn_status *tarn_flight_entries_unpack(const ProtobufCBinaryDa
 TARN_MUST struct tarn_status *tarn_flight_reserve_sequences(
     struct tarn_channel *daemon, struct tarn_op *op, const char *table_uuid,
     struct tarn_slice partition, int32_t bucket, int64_t count, int64_t *first);
+/* Index files with deletion vectors, as the daemon and workers tell each other of them: an index manifest, and names of those that go. DELETEs
+ * come before ADDs in a list. */
+TARN_MUST struct tarn_status *tarn_flight_indexes_unpack(ProtobufCBinaryData manifest,
+                                                         struct tarn_arena *arena,
+                                                         struct tarn_index_file **out,
+                                                         size_t *count);
+TARN_MUST struct tarn_status *tarn_flight_indexes_pack(const struct tarn_index_file *files,
+                                                       size_t count, struct tarn_arena *arena,
+                                                       ProtobufCBinaryData *added,
+                                                       ProtobufCBinaryData **removed,
+                                                       size_t *removed_count);
 /* Entries with statistics, as the fields of a message; in the arena. */
 ProtobufCBinaryData *tarn_flight_entries_pack(const struct tarn_manifest_entry *entries,
                                               size_t count, struct tarn_arena *arena);

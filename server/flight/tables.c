@@ -156,6 +156,40 @@ struct tarn_status *tarn_flight_entries_unpack(const ProtobufCBinaryData *packed
     return TARN_OK;
 }
 
+struct tarn_status *tarn_flight_indexes_unpack(ProtobufCBinaryData manifest,
+                                               struct tarn_arena *arena,
+                                               struct tarn_index_file **out, size_t *count)
+{
+    *out = NULL;
+    *count = 0;
+    if (manifest.len == 0)
+        return TARN_OK;
+    struct tarn_slice bytes = tarn_arena_copy(arena, tarn_flight_slice(manifest));
+    return tarn_index_manifest_decode(bytes, arena, out, count);
+}
+
+struct tarn_status *tarn_flight_indexes_pack(const struct tarn_index_file *files, size_t count,
+                                             struct tarn_arena *arena, ProtobufCBinaryData *added,
+                                             ProtobufCBinaryData **removed, size_t *removed_count)
+{
+    static const uint8_t sync[16];
+    TARN_OWN(tarn_buf_drop) struct tarn_buf bytes = {0};
+    size_t n = 0;
+    *removed = tarn_arena_calloc(arena, count + 1, sizeof **removed);
+    while (n < count && files[n].kind == TARN_ENTRY_DELETE) {
+        (*removed)[n] = tarn_flight_data(files[n].name);
+        n++;
+    }
+    *removed_count = n;
+    *added = (ProtobufCBinaryData){0};
+    if (n == count)
+        return TARN_OK;
+    TARN_TRY(
+        tarn_index_manifest_encode(files + n, count - n, tarn_slice_str("none"), 0, sync, &bytes));
+    *added = tarn_flight_data(tarn_arena_copy(arena, tarn_buf_slice(&bytes)));
+    return TARN_OK;
+}
+
 ProtobufCBinaryData *tarn_flight_entries_pack(const struct tarn_manifest_entry *entries,
                                               size_t count, struct tarn_arena *arena)
 {

@@ -483,6 +483,7 @@ static struct tarn_status *parse_compaction(const struct tarn_schema *schema,
     TARN_TRY(take_int(schema, "compaction.offpeak-ratio", 0, 100, 0, &o->offpeak_ratio));
     TARN_TRY(
         take_int(schema, "compaction.min.file-num", 2, INT32_MAX, 5, &o->append_min_file_count));
+    TARN_TRY(take_ratio(schema, "compaction.delete-ratio-threshold", &o->delete_ratio));
     TARN_TRY(take_bool(schema, "write-only", &o->write_only));
     TARN_TRY(take_bool(schema, "write.compaction-skip", &write_only));
     o->write_only = o->write_only || write_only;

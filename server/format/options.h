@@ -160,7 +160,8 @@ struct tarn_options {
         incremental_size_threshold; /* -1: unset */
     int offpeak_start_hour, offpeak_end_hour, offpeak_ratio;
     int append_min_file_count;
-    bool write_only; /* engines leave compaction to us: the daemon still compacts */
+    double delete_ratio; /* append tables: a file of whose rows more are deleted is rewritten */
+    bool write_only;     /* engines leave compaction to us: the daemon still compacts */
     int64_t split_target_size, split_open_cost;
     bool file_index_read; /* plans may leave out files by their indexes */
     const struct tarn_file_index_spec *file_indexes; /* that new data files get */

@@ -221,4 +221,6 @@ void tarn_format__judge(const struct tarn_schema *schema, struct tarn_arena *are
             o, false,
             "a primary key without the partition keys (cross-partition upsert), with "
             "buckets or a merge engine other than deduplicate");
+    if (!tarn_schema_is_append(schema) && o->deletion_vectors) /* of append tables all is there */
+        tarn_format__refuse(o, false, "deletion-vectors.enabled = true with a primary key");
 }

@@ -234,3 +234,23 @@ struct tarn_status *tarn_partition_print(const struct tarn_schema *schema,
     }
     return TARN_OK;
 }
+
+struct tarn_status *tarn_index_file_path(const struct tarn_schema *schema,
+                                         const struct tarn_options *options,
+                                         const struct tarn_index_file *f, struct tarn_arena *arena,
+                                         struct tarn_slice *out)
+{
+    TARN_OWN(tarn_buf_drop) struct tarn_buf path = {0};
+    if (f->external_path.data != NULL) {
+        *out = tarn_arena_copy(arena, f->external_path);
+        return TARN_OK;
+    }
+    if (options->index_beside_data)
+        TARN_TRY(tarn_bucket_path(schema, options, f->partition, f->bucket, &path));
+    else
+        tarn_buf_add_str(&path, "index");
+    tarn_buf_add_byte(&path, '/');
+    tarn_buf_add_slice(&path, f->name);
+    *out = tarn_arena_copy(arena, tarn_buf_slice(&path));
+    return TARN_OK;
+}

@@ -7,6 +7,7 @@
 #ifndef TARN_FORMAT_PARTITION_H
 #define TARN_FORMAT_PARTITION_H
 
+#include "format/manifest.h"
 #include "format/options.h"
 #include "format/row.h"
 #include "format/schema.h"
@@ -21,6 +22,12 @@ TARN_MUST struct tarn_status *tarn_bucket_path(const struct tarn_schema *schema,
                                                const struct tarn_options *options,
                                                struct tarn_slice partition, int32_t bucket,
                                                struct tarn_buf *out);
+/* Where an index file lies: in the table's folder, or a URI; in the arena. */
+TARN_MUST struct tarn_status *tarn_index_file_path(const struct tarn_schema *schema,
+                                                   const struct tarn_options *options,
+                                                   const struct tarn_index_file *file,
+                                                   struct tarn_arena *arena,
+                                                   struct tarn_slice *out);
 /* For people: dt=2024-05-14,hour=3 with values as tarn_value_print. Appends. */
 TARN_MUST struct tarn_status *tarn_partition_print(const struct tarn_schema *schema,
                                                    struct tarn_slice partition,

@@ -192,10 +192,15 @@ struct tarn_status *tarn_maintain__read_picture(struct tarn_op *op, struct tarn_
 {
     tarn_picture_init(&out->picture, &view->schema, &view->options);
     bool some = out->picture.kind == TARN_PICTURE_SMALL;
+    bool marked = out->picture.is_marked; /* large files may have to go, too */
+    struct tarn_index_file *indexes;
+    size_t index_count;
     out->from_stamp = tarn_table_change_stamp(table);
     TARN_TRY(tarn_table_bucket_picture(op, table, at->partition, at->bucket,
-                                       some ? out->picture.small_limit : INT64_MAX,
+                                       some && !marked ? out->picture.small_limit : INT64_MAX,
                                        some ? TARN_UNAWARE_FILES_MAX : SIZE_MAX, &out->files));
+    if (marked)
+        TARN_TRY(tarn_table_bucket_vectors(op, table, view, &out->files, &indexes, &index_count));
     out->to_stamp = tarn_table_change_stamp(table);
     tarn_picture_add_files(&out->picture, out->files.files, out->files.file_count,
                            tarn_clock_mono_ms());

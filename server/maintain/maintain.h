@@ -124,8 +124,10 @@ struct tarn_task { /* what a worker is given; lies in the op's arena */
     struct tarn_slice partition;
     int32_t bucket;
     struct tarn_manifest_entry *files;
-    size_t file_count; /* with statistics */
-    int64_t seen_id;   /* they are live in this snapshot */
+    size_t file_count;               /* with statistics and deletion vectors */
+    struct tarn_index_file *indexes; /* with deletion vectors of the bucket */
+    size_t index_count;
+    int64_t seen_id; /* they are live in this snapshot */
     int output_level, top_level;
     bool drop_delete;
     bool rescale;         /* all files of the partition; `bucket` and levels say nothing */
@@ -156,6 +158,9 @@ struct tarn_report {
     struct tarn_slice failure_message; /* TARN_NO_REASON: done */
     const struct tarn_manifest_entry *entries, *changelog;
     size_t entry_count, changelog_count;
+    struct tarn_index_file
+        *indexes; /* ADDs, and DELETEs that have only a name; the rest is the task's */
+    size_t index_count;
     int64_t rows_in, rows_out, bytes_in, bytes_out, cpu_ns;
 };
 /* Commits the result. Errors: LEASE_LOST, COMMIT_CONFLICT (outputs are the worker's to remove), OUTCOME_UNKNOWN. */

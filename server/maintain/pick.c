@@ -320,18 +320,34 @@ int64_t tarn_maintain_small_limit(const struct tarn_options *o)
     return (int64_t)((double)o->target_file_size * o->small_file_ratio);
 }
 
+static bool has_vector(const struct tarn_manifest_entry *entry)
+{
+    return entry->file.vector.path.data != NULL;
+}
+
+/* So many of its rows are deleted that it is worth writing it without them. */
+static bool is_thinned(const struct tarn_options *o, const struct tarn_manifest_entry *entry)
+{
+    const struct tarn_data_file *f = &entry->file;
+    return has_vector(entry) && f->vector.cardinality != TARN_FILE_NONE &&
+           (double)f->vector.cardinality > o->delete_ratio * (double)f->row_count;
+}
+
 /* A fixed bucket keeps its order: only neighbours are merged. */
 static bool pick_ordered(struct picker *p, bool full, struct tarn_pick *out)
 {
     qsort(p->files, p->file_count, sizeof *p->files, by_sequence);
     size_t begin = 0, end = p->file_count;
     if (full) {
-        while (begin < end && p->files[begin]->file.size >= tarn_maintain_small_limit(p->options))
+        while (begin < end && !has_vector(p->files[begin]) &&
+               p->files[begin]->file.size >= tarn_maintain_small_limit(p->options))
             begin++;
-        bool small = false;
-        for (size_t i = begin; i < end; i++)
+        bool small = false, marked = false;
+        for (size_t i = begin; i < end; i++) {
             small |= p->files[i]->file.size < tarn_maintain_small_limit(p->options);
-        if (!small || end - begin < 2)
+            marked |= has_vector(p->files[i]);
+        }
+        if (!marked && (!small || end - begin < 2))
             return false;
         *out =
             (struct tarn_pick){.files = p->files + begin, .file_count = end - begin, .why = "full"};
@@ -351,26 +367,52 @@ static bool pick_ordered(struct picker *p, bool full, struct tarn_pick *out)
     return false;
 }
 
-/* Without buckets any small files of a partition may go together: bins from the smallest up. */
+/* What may be rewritten comes first; *thinned: of some of it many rows are deleted (full: any). */
+static size_t sort_candidates(struct picker *p, bool full, bool *thinned)
+{
+    const struct tarn_manifest_entry **list =
+        tarn_arena_calloc(p->arena, p->file_count + 1, sizeof *list);
+    size_t n = 0;
+    *thinned = false;
+    for (size_t i = 0; i < p->file_count; i++) {
+        const struct tarn_manifest_entry *file = p->files[i];
+        bool thin = full ? has_vector(file) : is_thinned(p->options, file);
+        if (thin || file->file.size < tarn_maintain_small_limit(p->options))
+            list[n++] = file;
+        *thinned |= thin;
+    }
+    p->files = list;
+    if (n > 0)
+        qsort(list, n, sizeof *list, by_size);
+    return n;
+}
+
+/* Without buckets any small files of a partition may go together: bins from the smallest up. Where rows are deleted, files that
+ * have many of them come along, and are worth it alone. */
 static bool pick_unaware(struct picker *p, bool full, struct tarn_pick *out)
 {
-    qsort(p->files, p->file_count, sizeof *p->files, by_size);
-    size_t small = 0, count = 0;
-    while (small < p->file_count &&
-           p->files[small]->file.size < tarn_maintain_small_limit(p->options))
-        small++;
+    bool thinned;
+    size_t small = sort_candidates(p, full, &thinned), count = 0;
     int64_t weight = 0;
     while (count < small && weight < 2 * p->options->target_file_size)
         weight += p->files[count++]->file.size + p->options->split_open_cost;
     bool filled = count > 1 && weight >= 2 * p->options->target_file_size;
     bool many = count >= (size_t)(full ? 2 : TARN_MAX(p->options->append_min_file_count, 2));
-    if (!filled && !many)
+    if (thinned && !filled && !many) { /* those alone, as many as a bin takes */
+        size_t kept = 0;
+        for (size_t i = 0; i < small; i++)
+            if (full ? has_vector(p->files[i]) : is_thinned(p->options, p->files[i]))
+                p->files[kept++] = p->files[i];
+        count = TARN_MIN(kept, TARN_MAX(count, (size_t)1));
+    } else if (!filled && !many) {
         return false;
+    }
     *out = (struct tarn_pick){.files = p->files,
                               .file_count = count,
-                              .why = full     ? "full"
-                                     : filled ? "size"
-                                              : "file count"};
+                              .why = full                          ? "full"
+                                     : thinned && !filled && !many ? "deleted rows"
+                                     : filled                      ? "size"
+                                                                   : "file count"};
     return true;
 }
 

@@ -6,7 +6,9 @@ void tarn_picture_init(struct tarn_picture *p, const struct tarn_schema *schema,
     *p = (struct tarn_picture){.kind = !tarn_schema_is_append(schema) ? TARN_PICTURE_RUNS
                                        : options->bucket > 0          ? TARN_PICTURE_FILES
                                                                       : TARN_PICTURE_SMALL,
-                               .small_limit = tarn_maintain_small_limit(options)};
+                               .small_limit = tarn_maintain_small_limit(options),
+                               .is_marked =
+                                   tarn_schema_is_append(schema) && options->deletion_vectors};
 }
 
 void tarn_picture_fini(struct tarn_picture *p)
@@ -110,6 +112,8 @@ void tarn_picture_add_files(struct tarn_picture *p, const struct tarn_manifest_e
 
 bool tarn_picture_may_need(const struct tarn_picture *p, const struct tarn_options *o)
 {
+    if (p->is_marked)
+        return true;
     switch (p->kind) {
     case TARN_PICTURE_RUNS:
         return p->run_count > 0;

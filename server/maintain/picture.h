@@ -28,6 +28,7 @@ struct tarn_picture_run {
 struct tarn_picture {
     enum tarn_picture_kind kind;
     int64_t small_limit; /* a file below is small */
+    bool is_marked;      /* append: its files may have deletion vectors, which no change tells of */
     struct tarn_picture_run *runs;
     size_t run_count, run_capacity;
     int64_t file_count, small_file_count, size, small_size, row_count, delete_row_count;

@@ -364,6 +364,7 @@ static struct tarn_status *fill_task(struct tarn_op *op, struct tarn_catalog *ca
     struct tarn_bucket_files files;
     out->seen_id = view->has_snapshot ? view->snapshot.id : 0;
     TARN_TRY(tarn_table_bucket(op, table, partition, bucket, &files));
+    TARN_TRY(tarn_table_bucket_vectors(op, table, view, &files, &out->indexes, &out->index_count));
     struct tarn_pick pick;
     int64_t local = tarn_maintain__local_ms();
     *nothing =
@@ -519,14 +520,22 @@ struct tarn_status *tarn_maintain_renew(struct tarn_op *op, struct tarn_maintain
 
 /* Of a rescale: an overwrite whose DELETEs are given. It is refused where they are not all that there is (conflict.c). */
 static struct tarn_status *commit_result(struct tarn_op *op, struct tarn_table *table,
-                                         const struct tarn_report *report, bool rescale,
+                                         const struct tarn_report *report,
+                                         struct tarn_slice partition, int32_t bucket, bool rescale,
                                          int64_t *snapshot_id)
 {
+    for (size_t i = 0; i < report->index_count; i++) {
+        report->indexes[i].partition = partition;
+        report->indexes[i].bucket = bucket;
+        report->indexes[i].type = tarn_slice_str(TARN_INDEX_DELETION_VECTORS);
+    }
     struct tarn_commit_part part = {
         .entries = report->entries,
         .count = report->entry_count,
         .changelog = report->changelog,
         .changelog_count = report->changelog_count,
+        .index = report->indexes,
+        .index_count = report->index_count,
     };
     struct tarn_commit commit = {
         .user = tarn_slice_str(TARN_COMPACTION_USER),
@@ -620,8 +629,9 @@ struct tarn_status *tarn_maintain_report(struct tarn_op *op, struct tarn_maintai
     pthread_mutex_unlock(&m->lock);
     if (s != TARN_OK || done)
         return s;
-    if (report->entry_count > 0)
-        s = commit_result(op, table, report, rescale, snapshot_id);
+    if (report->entry_count > 0 || report->index_count > 0)
+        s = commit_result(op, table, report, tarn_buf_slice(&partition), bucket, rescale,
+                          snapshot_id);
     tarn_log(op, TARN_INFO, "task.reported",
              "id=%" PRId64 " table=%s snapshot=%" PRId64 " rows_in=%" PRId64 " rows_out=%" PRId64
              " bytes_in=%" PRId64 " bytes_out=%" PRId64 " cpu_ms=%" PRId64 " error=%s",

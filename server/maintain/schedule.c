@@ -513,9 +513,13 @@ struct tarn_status *tarn_maintain_compact(struct tarn_op *op, struct tarn_mainta
     *count = 0;
     for (size_t i = 0; i < bucket_count; i++) {
         bool picked;
+        struct tarn_index_file *indexes;
+        size_t index_count;
         if (!tarn_maintain__has_prefix(&view->schema, buckets[i].partition, order->prefix,
                                        order->prefix_count, op->arena))
             continue;
+        TARN_TRY(
+            tarn_table_bucket_vectors(op, order->table, view, &buckets[i], &indexes, &index_count));
         TARN_TRY(order_bucket(op, m, order, view, &buckets[i], &(*picks)[*count], &picked));
         *count += picked;
     }

@@ -29,6 +29,7 @@ static void add_entry(struct tarn_merge_entries *list, const struct tarn_manifes
 {
     TARN_GROW(list->items, list->count, list->capacity);
     list->items[list->count] = *entry;
+    list->items[list->count].file.vector = (struct tarn_vector_ref){0}; /* no matter of entries */
     list->items[list->count++].kind = kind;
 }
 
@@ -64,6 +65,9 @@ static struct tarn_status *copy_file(struct compact *c, struct tarn_op *op,
                                      const struct tarn_manifest_entry *file, int64_t sequence,
                                      struct tarn_merge_roll *roll, bool *copied)
 {
+    *copied = false;
+    if (file->file.vector.path.data != NULL) /* some of its rows are deleted */
+        return TARN_OK;
     TARN_TRY(tarn_merge__roll_copy(roll, op, file, sequence, copied));
     if (*copied) {
         c->result->bytes_copied += file->file.size;
@@ -439,6 +443,27 @@ static void fill_result(struct compact *c)
     }
 }
 
+/* The vectors of files that were rewritten go with them. */
+static struct tarn_status *settle_vectors(struct compact *c, struct tarn_op *op)
+{
+    const struct tarn_compact_spec *spec = c->spec;
+    struct tarn_vector_changes changes = {.partition = spec->files[0].partition,
+                                          .bucket = spec->files[0].bucket,
+                                          .indexes = spec->indexes,
+                                          .index_count = spec->index_count};
+    struct tarn_slice *gone = tarn_arena_calloc(c->arena, c->deletes.count + 1, sizeof *gone);
+    for (size_t i = 0; i < c->deletes.count; i++) {
+        bool stays = false; /* it only changed its level */
+        for (size_t k = 0; k < c->adds.count && !stays; k++)
+            stays = tarn_slice_equal(c->adds.items[k].file.name, c->deletes.items[i].file.name);
+        if (!stays)
+            gone[changes.gone_count++] = c->deletes.items[i].file.name;
+    }
+    changes.gone = gone;
+    return tarn_merge__vectors_rewrite(op, c->layout.table, &changes, c->arena, &c->result->indexes,
+                                       &c->result->index_count);
+}
+
 struct tarn_status *tarn_compact_run(struct tarn_op *op, const struct tarn_merge_table *table,
                                      const struct tarn_compact_spec *spec, struct tarn_arena *arena,
                                      struct tarn_compact_result *out)
@@ -451,6 +476,8 @@ struct tarn_status *tarn_compact_run(struct tarn_op *op, const struct tarn_merge
         s = check_files(&c);
         if (s == TARN_OK)
             s = c.layout.keyed ? compact_keyed(&c, op) : compact_append(&c, op);
+        if (s == TARN_OK && spec->index_count > 0)
+            s = settle_vectors(&c, op);
     }
     if (s == TARN_OK) {
         fill_result(&c);

@@ -2,20 +2,19 @@
 #include "merge/internal.h"
 
 /* A path in the table's folder, or a URI in the same store. */
-static struct tarn_status *vector_key(const struct tarn_merge_table *table,
-                                      const struct tarn_vector_ref *ref, struct tarn_arena *arena,
-                                      const char **out)
+struct tarn_status *tarn_merge__index_key(const struct tarn_merge_table *table,
+                                          struct tarn_slice path, struct tarn_arena *arena,
+                                          const char **out)
 {
     static const char scheme[] = ":/";
     struct tarn_slice key;
-    if (memmem(ref->path.data, ref->path.size, scheme, sizeof scheme - 1) == NULL) {
-        *out = tarn_arena_printf(arena, "%s/%.*s", table->path, TARN_SLICE_ARG(ref->path));
+    if (memmem(path.data, path.size, scheme, sizeof scheme - 1) == NULL) {
+        *out = tarn_arena_printf(arena, "%s/%.*s", table->path, TARN_SLICE_ARG(path));
         return TARN_OK;
     }
-    if (!tarn_store_key_of(table->store, ref->path, &key))
+    if (!tarn_store_key_of(table->store, path, &key))
         return tarn_status_new(TARN_UNSUPPORTED_FEATURE,
-                               "index file %.*s lies outside the warehouse",
-                               TARN_SLICE_ARG(ref->path));
+                               "index file %.*s lies outside the warehouse", TARN_SLICE_ARG(path));
     *out = tarn_arena_str(arena, key);
     return TARN_OK;
 }
@@ -48,7 +47,7 @@ struct tarn_status *tarn_merge__vector_read(struct tarn_op *op,
     TARN_OWN(tarn_arena_drop) struct tarn_arena *arena = tarn_arena_new();
     TARN_OWN(reader_drop) struct tarn_store_reader *reader = NULL;
     const char *key;
-    TARN_TRY(vector_key(table, ref, arena, &key));
+    TARN_TRY(tarn_merge__index_key(table, ref->path, arena, &key));
     TARN_TRY(tarn_store_reader_open(table->store, op, key, &reader));
     struct tarn_status *s = read_bytes(op, reader, ref, out);
     return s == TARN_OK ? s : tarn_status_wrap(s, "%s", key);

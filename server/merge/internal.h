@@ -9,6 +9,7 @@
  * section  files into sections of overlapping sorted runs.
  * pieces   a section into what is merged and row groups that one file alone has.
  * deletions deletion vectors: read, applied to batches.
+ * vector_files  index files of them, made anew.
  * run      the files of one sorted run, as batches.
  * tree     many sorted runs into one, one record a key.
  * engine   what the versions of a key become, where they don't just follow each other (engine.h).
@@ -232,6 +233,36 @@ TARN_MUST struct tarn_status *tarn_merge__deletions_apply(const struct tarn_dele
                                                           const struct tarn_type *const *types,
                                                           int column_count,
                                                           struct tarn_batch **batch);
+
+/* The store's key of what a plan says of an index file's place, in the arena. */
+TARN_MUST struct tarn_status *tarn_merge__index_key(const struct tarn_merge_table *table,
+                                                    struct tarn_slice path,
+                                                    struct tarn_arena *arena, const char **out);
+
+/* --- vector_files.c --- */
+struct tarn_vector_mark { /* a data file's vector from now on */
+    struct tarn_slice data_file;
+    struct tarn_deletions deletions;
+};
+struct tarn_vector_changes { /* of one bucket; borrowed */
+    struct tarn_slice partition;
+    int32_t bucket;
+    const struct tarn_index_file
+        *indexes; /* all of the bucket with vectors of data files named below */
+    size_t index_count;
+    const struct tarn_slice *gone; /* data files that are no more */
+    size_t gone_count;
+    const struct tarn_vector_mark *marks;
+    size_t mark_count;
+};
+/* Writes the index files anew that have vectors of these data files; *out: DELETEs of those, ADDs of new ones, in the arena. On
+ * failure none is left. */
+TARN_MUST struct tarn_status *tarn_merge__vectors_rewrite(struct tarn_op *op,
+                                                          const struct tarn_merge_table *table,
+                                                          const struct tarn_vector_changes *changes,
+                                                          struct tarn_arena *arena,
+                                                          struct tarn_index_file **out,
+                                                          size_t *count);
 
 /* --- inputs of a merge: runs as batches --- */
 struct tarn_merge_input {

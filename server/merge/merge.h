@@ -129,6 +129,8 @@ struct tarn_compact_spec {
     size_t file_count;
     int output_level; /* 0: an append table's rewrite */
     bool drop_delete;
+    const struct tarn_index_file *indexes; /* those with deletion vectors of the bucket's files */
+    size_t index_count;
     const char *scratch_dir;
     int top_level; /* the bucket's last */
     const struct tarn_manifest_entry
@@ -143,10 +145,15 @@ struct tarn_compact_result {
     struct tarn_manifest_entry
         *changelog; /* ADDs: what it changed, where changelog-producer asks compactions for that */
     size_t changelog_count;
+    struct tarn_index_file *indexes; /* DELETEs and ADDs that the commit needs beside */
+    size_t index_count;
     int64_t rows_in, rows_out, bytes_in, bytes_out;
     int64_t rows_copied, bytes_copied; /* of those in: passed on without being decoded */
     int upgraded_count;
 };
+/* Removes index files that were added but can't be committed any more. */
+void tarn_merge_remove_index_files(struct tarn_op *op, const struct tarn_merge_table *table,
+                                   const struct tarn_index_file *files, size_t count);
 /* Sections, upgrades without rewrite and rolling output as format.md 9.3; append tables as 9.5. On failure no
  * output is left. */
 TARN_MUST struct tarn_status *tarn_compact_run(struct tarn_op *op,

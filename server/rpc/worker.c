@@ -59,6 +59,7 @@ static Tarn__V1__Task *put_task(struct tarn_op *op, const struct tarn_work *work
     compact->above = tarn_rpc__bytes_list(op, work->above, work->above_count);
     compact->n_above = work->above_count;
     compact->file_uuid = (char *)(uintptr_t)work->file_uuid;
+    compact->index_files = tarn_rpc__bytes(work->indexes);
     Tarn__V1__Task *task = TARN_RPC_NEW(op, Tarn__V1__Task, task);
     task->id = work->id;
     task->token = work->token;
@@ -136,9 +137,12 @@ static struct tarn_status *report(struct tarn_op *op, struct tarn_service *servi
     struct tarn_slice *changes;
     size_t count;
     TARN_TRY(take_changes(op, q, &changes, &count));
+    const struct tarn_index_names indexes = {
+        tarn_rpc__slice(q->new_index_files),
+        tarn_rpc__slices(op, q->old_index_files, q->n_old_index_files), q->n_old_index_files};
     return tarn_service_report(op, service, q->worker_id, &report, q->failure_reason, changes,
                                count, tarn_rpc__slices(op, q->changelog, q->n_changelog),
-                               q->n_changelog, &r->snapshot_id);
+                               q->n_changelog, &indexes, &r->snapshot_id);
 }
 
 static struct tarn_status *reserve_sequences(struct tarn_op *op, struct tarn_service *service,

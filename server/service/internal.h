@@ -83,4 +83,13 @@ TARN_MUST struct tarn_status *tarn_service__facts(struct tarn_op *op, struct tar
                                                   struct tarn_table *table, bool with_schema,
                                                   struct tarn_table_facts *out);
 
+/* --- work.c --- */
+TARN_MUST struct tarn_status *tarn_service__pack_indexes(struct tarn_op *op,
+                                                         const struct tarn_index_file *files,
+                                                         size_t count, struct tarn_slice *out);
+/* DELETEs by name, then ADDs. INTERNAL for files of another type. */
+TARN_MUST struct tarn_status *tarn_service__unpack_indexes(
+    struct tarn_op *op, struct tarn_slice added, const struct tarn_slice *removed, size_t count,
+    struct tarn_index_file **out, size_t *out_count);
+
 #endif

@@ -24,6 +24,46 @@ struct tarn_status *tarn_service_register(struct tarn_op *op, struct tarn_servic
     return tarn_maintain_register(op, service->maintain, info, worker_id);
 }
 
+/* --- index files, as an index manifest of them alone --- */
+
+struct tarn_status *tarn_service__pack_indexes(struct tarn_op *op,
+                                               const struct tarn_index_file *files, size_t count,
+                                               struct tarn_slice *out)
+{
+    static const uint8_t sync[16];
+    TARN_OWN(tarn_buf_drop) struct tarn_buf bytes = {0};
+    *out = tarn_slice_of("", 0);
+    if (count == 0)
+        return TARN_OK;
+    TARN_TRY(tarn_index_manifest_encode(files, count, tarn_slice_str("none"), 0, sync, &bytes));
+    *out = tarn_arena_copy(op->arena, tarn_buf_slice(&bytes));
+    return TARN_OK;
+}
+
+struct tarn_status *tarn_service__unpack_indexes(struct tarn_op *op, struct tarn_slice added,
+                                                 const struct tarn_slice *removed, size_t count,
+                                                 struct tarn_index_file **out, size_t *out_count)
+{
+    struct tarn_index_file *files = NULL;
+    size_t n = 0;
+    if (added.size > 0)
+        TARN_TRY(tarn_index_manifest_decode(added, op->arena, &files, &n));
+    struct tarn_index_file *all = tarn_arena_calloc(op->arena, count + n + 1, sizeof *all);
+    for (size_t i = 0; i < count; i++)
+        all[i] = (struct tarn_index_file){.kind = TARN_ENTRY_DELETE, .name = removed[i]};
+    if (n > 0)
+        memcpy(all + count, files, n * sizeof *files);
+    for (size_t i = 0; i < n; i++)
+        if (!tarn_slice_is(files[i].type, TARN_INDEX_DELETION_VECTORS) ||
+            files[i].external_path.data != NULL)
+            return tarn_status_new(TARN_INTERNAL,
+                                   "a worker names an index file that none makes: %.*s",
+                                   TARN_SLICE_ARG(files[i].name));
+    *out = all;
+    *out_count = count + n;
+    return TARN_OK;
+}
+
 /* --- tasks --- */
 
 static struct tarn_status *describe_task(struct tarn_op *op, struct tarn_service *service,
@@ -60,6 +100,7 @@ static struct tarn_status *describe_task(struct tarn_op *op, struct tarn_service
         out->above[i] = tarn_service__pack(op, &task->above[i], false);
         ids[task->file_count + i] = task->above[i].file.schema_id;
     }
+    TARN_TRY(tarn_service__pack_indexes(op, task->indexes, task->index_count, &out->indexes));
     return tarn_service__describe(op, service, task->table, &view->schema, ids, id_count,
                                   &out->description);
 }
@@ -120,7 +161,9 @@ struct tarn_status *tarn_service_report(struct tarn_op *op, struct tarn_service 
                                         const char *worker_id, struct tarn_report *report,
                                         const char *failure_reason, const struct tarn_slice *packed,
                                         size_t count, const struct tarn_slice *changelog,
-                                        size_t changelog_count, int64_t *snapshot_id)
+                                        size_t changelog_count,
+                                        const struct tarn_index_names *indexes,
+                                        int64_t *snapshot_id)
 {
     TARN_TRY(check_worker(op, service));
     report->failure = TARN_NO_REASON;
@@ -136,6 +179,9 @@ struct tarn_status *tarn_service_report(struct tarn_op *op, struct tarn_service 
     report->entry_count = count;
     report->changelog = log;
     report->changelog_count = changelog_count;
+    TARN_TRY(tarn_service__unpack_indexes(op, indexes->added, indexes->removed,
+                                          indexes->removed_count, &report->indexes,
+                                          &report->index_count));
     *snapshot_id = 0;
     return tarn_maintain_report(op, service->maintain, worker_id, report, snapshot_id);
 }

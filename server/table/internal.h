@@ -537,12 +537,6 @@ void tarn_table__sequences_end(struct tarn_table *table); /* frees the cache */
 TARN_MUST struct tarn_status *tarn_table__read_index_manifest(
     struct tarn_op *op, struct tarn_table *table, struct tarn_slice name, struct tarn_arena *arena,
     struct tarn_index_file **out, size_t *count);
-/* Where an index file lies: in the table's folder, or a URI; in the arena. */
-TARN_MUST struct tarn_status *tarn_table__index_file_path(const struct tarn_schema *schema,
-                                                          const struct tarn_options *options,
-                                                          const struct tarn_index_file *f,
-                                                          struct tarn_arena *arena,
-                                                          struct tarn_slice *out);
 /* The index files of a manifest (absent name: none), from the table's cache; in the mailbox. Borrowed until the next
  * call. */
 TARN_MUST struct tarn_status *tarn_table__index_files(struct tarn_op *op, struct tarn_table *table,

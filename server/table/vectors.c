@@ -30,33 +30,12 @@ static void file_key(struct tarn_slice partition, int32_t bucket, struct tarn_sl
     tarn_buf_add_slice(out, data_file);
 }
 
-struct tarn_status *tarn_table__index_file_path(const struct tarn_schema *schema,
-                                                const struct tarn_options *options,
-                                                const struct tarn_index_file *f,
-                                                struct tarn_arena *arena, struct tarn_slice *out)
-{
-    TARN_OWN(tarn_buf_drop) struct tarn_buf path = {0};
-    if (f->external_path.data != NULL) {
-        *out = tarn_arena_copy(arena, f->external_path);
-        return TARN_OK;
-    }
-    if (options->index_beside_data)
-        TARN_TRY(tarn_bucket_path(schema, options, f->partition, f->bucket, &path));
-    else
-        tarn_buf_add_str(&path, "index");
-    tarn_buf_add_byte(&path, '/');
-    tarn_buf_add_slice(&path, f->name);
-    *out = tarn_arena_copy(arena, tarn_buf_slice(&path));
-    return TARN_OK;
-}
-
 static struct tarn_status *add_file(struct tarn_planner *p, struct tarn_vectors *vectors,
                                     const struct tarn_index_file *f)
 {
     TARN_OWN(tarn_buf_drop) struct tarn_buf fields = {0};
     struct tarn_slice path;
-    TARN_TRY(
-        tarn_table__index_file_path(p->plan.schema, p->plan.options, f, vectors->arena, &path));
+    TARN_TRY(tarn_index_file_path(p->plan.schema, p->plan.options, f, vectors->arena, &path));
     for (size_t i = 0; i < f->vector_count; i++) {
         const struct tarn_vector_range *range = &f->vectors[i];
         struct tarn_vector_at *at = tarn_arena_calloc(vectors->arena, 1, sizeof *at);
@@ -116,4 +95,54 @@ const struct tarn_vector_at *tarn_plan__find_vector(struct tarn_planner *p,
 {
     file_key(partition, bucket, data_file, &p->vectors->key);
     return tarn_map_find(p->vectors->by_file, tarn_buf_slice(&p->vectors->key));
+}
+
+/* --- of one bucket, for compaction --- */
+
+static struct tarn_status *attach(struct tarn_op *op, const struct tarn_table_view *view,
+                                  const struct tarn_index_file *f, struct tarn_bucket_files *bucket)
+{
+    struct tarn_slice path;
+    TARN_TRY(tarn_index_file_path(&view->schema, &view->options, f, op->arena, &path));
+    TARN_OWN(tarn_map_drop) struct tarn_map *by_name = tarn_map_new();
+    for (size_t i = 0; i < bucket->file_count; i++)
+        tarn_map_set(by_name, bucket->files[i].file.name, &bucket->files[i].file);
+    for (size_t i = 0; i < f->vector_count; i++) {
+        const struct tarn_vector_range *range = &f->vectors[i];
+        struct tarn_data_file *file = tarn_map_find(by_name, range->data_file);
+        if (file != NULL)
+            file->vector =
+                (struct tarn_vector_ref){path, range->offset, range->length, range->cardinality};
+    }
+    return TARN_OK;
+}
+
+struct tarn_status *tarn_table_bucket_vectors(struct tarn_op *op, struct tarn_table *table,
+                                              const struct tarn_table_view *view,
+                                              struct tarn_bucket_files *bucket,
+                                              struct tarn_index_file **indexes, size_t *count)
+{
+    struct tarn_index_file *all;
+    size_t all_count, n = 0;
+    *indexes = NULL;
+    *count = 0;
+    if (!view->has_snapshot || view->snapshot.index_manifest.data == NULL)
+        return TARN_OK;
+    TARN_OWN(tarn_table__leave) TARN_UNUSED pthread_rwlock_t *place = tarn_table__enter(table);
+    struct tarn_status *s = tarn_table__read_index_manifest(
+        op, table, view->snapshot.index_manifest, op->arena, &all, &all_count);
+    if (s != TARN_OK)
+        return tarn_status_wrap(s, "table %s, index manifest %.*s", tarn_table_name(table),
+                                TARN_SLICE_ARG(view->snapshot.index_manifest));
+    for (size_t i = 0; i < all_count; i++) {
+        if (!tarn_slice_is(all[i].type, TARN_INDEX_DELETION_VECTORS) ||
+            all[i].bucket != bucket->bucket ||
+            !tarn_slice_equal(all[i].partition, bucket->partition))
+            continue;
+        TARN_TRY(attach(op, view, &all[i], bucket));
+        all[n++] = all[i];
+    }
+    *indexes = all;
+    *count = n;
+    return TARN_OK;
 }

@@ -130,11 +130,16 @@ static struct tarn_status *run(struct task *task, struct outcome *out)
         (compact->output_level > 0 && tarn_schema_is_append(out->table.schema)))
         return tarn_status_new(TARN_INVALID_ARGUMENT, "output level %" PRId32,
                                compact->output_level);
+    struct tarn_index_file *indexes;
+    size_t index_count;
+    TARN_TRY(tarn_flight_indexes_unpack(compact->index_files, arena, &indexes, &index_count));
     struct tarn_compact_spec spec = {
         .files = files,
         .file_count = compact->n_files,
         .output_level = compact->output_level,
         .drop_delete = compact->drop_delete != 0,
+        .indexes = indexes,
+        .index_count = index_count,
         .scratch_dir = task->work->options.scratch_dir,
         .top_level = compact->top_level,
         .above = above,
@@ -166,6 +171,10 @@ static void fill_report(struct task *task, const struct outcome *outcome,
     request->n_changelog = outcome->result.changelog_count;
     request->changelog =
         tarn_flight_entries_pack(outcome->result.changelog, outcome->result.changelog_count, arena);
+    struct tarn_status *s = tarn_flight_indexes_pack(
+        outcome->result.indexes, outcome->result.index_count, arena, &request->new_index_files,
+        &request->old_index_files, &request->n_old_index_files);
+    tarn_assert(s == TARN_OK); /* they were made here */
     request->rows_in = outcome->result.rows_in;
     request->rows_out = outcome->result.rows_out;
     request->bytes_in = outcome->result.bytes_in;
@@ -246,6 +255,8 @@ static void remove_outputs(const struct outcome *outcome)
                             outcome->result.entry_count); /* W3 */
     tarn_merge_remove_files(&cleaning, &outcome->table, outcome->result.changelog,
                             outcome->result.changelog_count);
+    tarn_merge_remove_index_files(&cleaning, &outcome->table, outcome->result.indexes,
+                                  outcome->result.index_count);
     tarn_op_fini(&cleaning);
 }
 

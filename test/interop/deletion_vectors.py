@@ -170,6 +170,27 @@ def append_case(table, wide, bucket, parts):
     java.ask("expire", table, 1)
     same_rows(scan(table, "--tag", "some"), counted(states[last - 1]), "tag some, whose snapshot has expired")
     all_see(table, rows, "after the expiry")
+    # A compaction leaves the rows out, and their vectors go with it; Java goes on from there, and so on.
+    check(int(marks.ask("vectors", table)) > 0, "no deletion vectors before the compaction")
+    tarn.tarn("compact", table, "--full", "--wait")
+    all_see(table, rows, "after our compaction")
+    equal(int(marks.ask("vectors", table)), 0, "deletion vectors after our compaction")
+    rows += [row(i, "n", parts) for i in range(200, 230)]
+    tarn.tarn("load", table, lab.write("l.jsonl", "".join(json.dumps(r) + "\n" for r in rows[-30:])), "--format", "jsonl")
+    rows = [r for r in rows if r["id"] % 5]
+    marks.ask("delete", table, "id", ",".join(map(str, range(0, 230, 5))))
+    all_see(table, rows, "after more deletes")
+    if parts > 1:  # of one partition: the vectors of others stay
+        tarn.tarn("compact", table, "--full", "--wait", "--partition", "g=1")
+        all_see(table, rows, "after our compaction of a partition")
+        check(int(marks.ask("vectors", table)) > 0, "no deletion vectors beside the compacted partition")
+    java.ask("compact", table)
+    all_see(table, rows, "after Java's compaction")
+    # What is overwritten takes its vectors along.
+    marks.ask("delete", table, "v", "b")
+    rows = [{"id": 7, "g": 7 % parts, "v": "z"}] + [r for r in rows if r["v"] != "b" and parts > 1 and r["g"] != 7 % parts]
+    tarn.tarn("load", table, lab.write("o.jsonl", json.dumps(rows[0]) + "\n"), "--format", "jsonl", "--mode", "overwrite")
+    all_see(table, rows, "after an overwrite")
 
 
 sys.exit(main())

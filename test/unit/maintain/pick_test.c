@@ -208,6 +208,45 @@ TARN_TEST(pick, append_with_buckets_merges_neighbours_in_order)
     expect_str(PICK(&k, true, {0, 90000000}, {0, 10}), "f1 f0 -> 0");
 }
 
+/* Files of 1000 rows and these sizes, of which so many are deleted. */
+static const char *pick_marked(struct tarn_test *t, const struct table *table,
+                               const int (*files)[2], size_t count, bool full)
+{
+    struct tarn_bucket_files b = bucket_of(t, files, count);
+    struct tarn_pick p;
+    for (size_t i = 0; i < count; i++) {
+        b.files[i].file.level = 0;
+        b.files[i].file.row_count = 1000;
+        if (files[i][0] > 0)
+            b.files[i].file.vector =
+                (struct tarn_vector_ref){tarn_slice_str("index/i"), 1, 20, files[i][0]};
+    }
+    if (!tarn_pick_compaction(&table->schema, &table->options, &b, full, 1000, t->arena, &p))
+        return "nothing";
+    TARN_OWN(tarn_buf_drop) struct tarn_buf text = {0};
+    for (size_t i = 0; i < p.file_count; i++)
+        tarn_buf_printf(&text, "%.*s ", TARN_SLICE_ARG(p.files[i]->file.name));
+    return tarn_arena_str(t->arena, tarn_buf_slice(&text));
+}
+#define PICK_MARKED(table, full, ...)                                                              \
+    pick_marked(t, (table), (const int[][2]){__VA_ARGS__},                                         \
+                sizeof((const int[][2]){__VA_ARGS__}) / sizeof(int[2]), (full))
+
+TARN_TEST(pick, append_files_with_many_deleted_rows_are_written_anew)
+{
+    struct table k;
+    make_table(t, "", "\"target-file-size\":\"100 b\",\"source.split.open-file-cost\":\"0 b\"", &k);
+    expect_str(PICK_MARKED(&k, false, {200, 90}, {0, 90}), "nothing");
+    expect_str(PICK_MARKED(&k, false, {201, 90}, {0, 90}, {0, 10}), "f0 ");
+    expect_str(PICK_MARKED(&k, false, {201, 90}, {10, 10}, {0, 10}, {0, 10}, {0, 10}),
+               "f1 f2 f3 f4 f0 ");
+    expect_str(PICK_MARKED(&k, true, {1, 90}, {0, 90}), "f0 ");
+    expect_str(PICK_MARKED(&k, true, {0, 90}, {0, 90}), "nothing");
+    make_table(t, "", "\"bucket\":\"1\",\"bucket-key\":\"id\",\"target-file-size\":\"100 b\"", &k);
+    expect_str(PICK_MARKED(&k, true, {0, 90}, {1, 90}), "f1 ");
+    expect_str(PICK_MARKED(&k, true, {0, 90}, {0, 90}), "nothing");
+}
+
 TARN_TEST(runs, are_files_of_level_0_and_levels_above)
 {
     struct tarn_bucket_files b =
