@@ -121,7 +121,8 @@ struct tarn_status *tarn_cli_rescale(struct tarn_cli *cli);
 struct tarn_status *tarn_cli_jobs(struct tarn_cli *cli);
 /* advise.c */
 struct tarn_status *tarn_cli_advise(struct tarn_cli *cli);
-
+/* delete.c */
+struct tarn_status *tarn_cli_delete(struct tarn_cli *cli);
 /* expire.c */
 struct tarn_status *tarn_cli_expire(struct tarn_cli *cli);
 /* adopt.c */
@@ -171,6 +172,7 @@ extern const struct tarn_cli_option tarn_cli_watch_options[], tarn_cli_consumer_
     tarn_cli_partitions_mark_options[], tarn_cli_partitions_drop_options[],
     tarn_cli_branch_create_options[], tarn_cli_object_create_options[],
     tarn_cli_view_alter_options[], tarn_cli_function_alter_options[],
-    tarn_cli_object_drop_options[], tarn_cli_expire_options[], tarn_cli_advise_options[];
+    tarn_cli_object_drop_options[], tarn_cli_expire_options[], tarn_cli_advise_options[],
+    tarn_cli_delete_options[];
 
 #endif

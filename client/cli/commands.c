@@ -206,6 +206,11 @@ const struct tarn_cli_command tarn_cli_commands[] = {
      "compaction at a time can do), writers (as many), num-sorted-run.compaction-trigger, target-file-size. For each: the files at the\n"
      "end, the bytes written for each byte loaded, and the sorted runs that a read merges as a mean. What makes reads slow now is named.\n\n"
      "  tarn advise shop.orders"},
+    {"delete", "DATABASE.TABLE", 1, 1, tarn_cli_delete_options, tarn_cli_delete,
+     "delete rows of an append table",
+     "The files stay, with deletion vectors that mark the rows; compaction leaves those out later. The table needs the option\n"
+     "deletion-vectors.enabled = true. Rows of tables with a primary key are deleted by key: tarn load --mode delete.\n\n"
+     "  tarn delete shop.events --where \"user_id = 7\""},
     {"expire", "DATABASE.TABLE", 1, 1, tarn_cli_expire_options, tarn_cli_expire,
      "remove old snapshots, and the files that only they need",
      "Which are old is said by the table's options (snapshot.num-retained.min and .max, snapshot.time-retained), or here. What a\n"

@@ -28,6 +28,8 @@ void tarn_flight_methods(struct tarn_flight *flight,
         (struct tarn_wire_method){"/tarn.v1.DataService/Scan", tarn_flight__scan, flight, false};
     out[2] =
         (struct tarn_wire_method){"/tarn.v1.DataService/Infer", tarn_flight__infer, flight, true};
+    out[3] = (struct tarn_wire_method){"/tarn.v1.DataService/Delete", tarn_flight__delete, flight,
+                                       false};
 }
 
 /* --- messages --- */

@@ -100,7 +100,7 @@ struct tarn_flight;
 struct tarn_flight *tarn_flight_new(const struct tarn_flight_options *options);
 void tarn_flight_free(struct tarn_flight *flight); /* after the server that runs its methods */
 
-#define TARN_FLIGHT_METHOD_COUNT 3
+#define TARN_FLIGHT_METHOD_COUNT 4
 void tarn_flight_methods(struct tarn_flight *flight,
                          struct tarn_wire_method out[TARN_FLIGHT_METHOD_COUNT]);
 

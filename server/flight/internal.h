@@ -82,4 +82,7 @@ TARN_MUST struct tarn_status *tarn_flight__spool_fill(struct tarn_flight__spool 
                                                       struct tarn_op *op);
 void tarn_flight__spool_drop(struct tarn_flight__spool *spool);
 
+/* --- delete.c --- */
+struct tarn_status *tarn_flight__delete(void *flight, struct tarn_op *op, struct tarn_call *call);
+
 #endif

@@ -123,6 +123,27 @@ void tarn_merge_remove_files(struct tarn_op *op, const struct tarn_merge_table *
 void tarn_merge_remove_index_files(struct tarn_op *op, const struct tarn_merge_table *table,
                                    const struct tarn_index_file *files, size_t count);
 
+/* --- deletes in append tables --- */
+struct tarn_mark_spec {
+    const struct tarn_predicate *where;
+    const struct tarn_index_file *indexes; /* all with deletion vectors of the splits' files */
+    size_t index_count;
+};
+struct tarn_mark_result {
+    struct tarn_index_file
+        *indexes; /* DELETEs, then ADDs, bucket by bucket, for the commit; in the arena */
+    size_t index_count;
+    int64_t row_count, file_count; /* rows that weren't deleted before, and their files */
+};
+/* Marks the rows of the splits' files of which the predicate is true. Splits of a bucket come one after the other. On failure no index
+ * file is left. */
+TARN_MUST struct tarn_status *tarn_mark_rows(struct tarn_op *op,
+                                             const struct tarn_merge_table *table,
+                                             const struct tarn_merge_split *splits,
+                                             size_t split_count, const struct tarn_mark_spec *spec,
+                                             struct tarn_arena *arena,
+                                             struct tarn_mark_result *out);
+
 /* --- compaction --- */
 struct tarn_compact_spec {
     const struct tarn_manifest_entry *files; /* of one bucket, as picked */

@@ -18,6 +18,7 @@
 
 #define INGEST_PATH "/tarn.v1.DataService/Ingest"
 #define SCAN_PATH "/tarn.v1.DataService/Scan"
+#define DELETE_PATH "/tarn.v1.DataService/Delete"
 #define INFER_PATH "/tarn.v1.DataService/Infer"
 
 Tarn__V1__TableDescription *tarn_rpc__description(struct tarn_op *op,
@@ -398,6 +399,85 @@ static struct tarn_status *serve_scan(struct tarn_op *op, struct tarn_rpc *rpc,
     return s;
 }
 
+/* --- delete --- */
+
+#define DELETE_TRIES_MAX 5 /* others rewrote the files, or deleted in them, each time */
+
+static struct tarn_status *ask_to_mark(struct relay *r, const Tarn__V1__DeleteRequest *q,
+                                       const struct tarn_delete *d, Tarn__V1__DeleteResponse **out)
+{
+    TARN_OWN(tarn_message_drop) struct tarn_message *answer = NULL;
+    Tarn__V1__DeleteRequest *request = TARN_RPC_NEW(r->op, Tarn__V1__DeleteRequest, delete_request);
+    Tarn__V1__DeleteTask *task = TARN_RPC_NEW(r->op, Tarn__V1__DeleteTask, delete_task);
+    void *response;
+    task->table = tarn_rpc__description(r->op, &d->scan.description);
+    task->splits = put_splits(r->op, &d->scan);
+    task->n_splits = d->scan.split_count;
+    task->index_files = tarn_rpc__bytes(d->indexes);
+    request->where = q->where;
+    request->task = task;
+    TARN_TRY(relay_open(r, DELETE_PATH));
+    TARN_TRY(relay_send_message(r, &request->base));
+    struct tarn_status *s = tarn_client_call_writes_done(r->call);
+    if (s != TARN_OK)
+        return relay_explain(r, s);
+    TARN_TRY(relay_answer(r, &answer));
+    s = tarn_rpc__unpack(r->op, &tarn__v1__delete_response__descriptor, tarn_message_bytes(answer),
+                         &response);
+    *out = response;
+    return s == TARN_OK ? s : tarn_status_wrap(s, "worker %s", r->worker_address);
+}
+
+static struct tarn_status *mark_and_commit(struct relay *r, const Tarn__V1__DeleteRequest *q,
+                                           const struct tarn_delete *d,
+                                           Tarn__V1__DeleteResponse *out)
+{
+    Tarn__V1__DeleteResponse *marked;
+    TARN_TRY(ask_to_mark(r, q, d, &marked));
+    const struct tarn_index_names indexes = {
+        tarn_rpc__slice(marked->new_index_files),
+        tarn_rpc__slices(r->op, marked->old_index_files, marked->n_old_index_files),
+        marked->n_old_index_files};
+    out->rows = marked->rows;
+    out->files = marked->files;
+    return tarn_service_delete_commit(r->op, tarn_rpc__service(r->rpc), d, &indexes,
+                                      &out->snapshot_id);
+}
+
+static struct tarn_status *try_delete(struct tarn_op *op, struct tarn_rpc *rpc,
+                                      const Tarn__V1__DeleteRequest *q,
+                                      Tarn__V1__DeleteResponse *out)
+{
+    struct tarn_delete d;
+    TARN_TRY(tarn_service_delete_begin(op, tarn_rpc__service(rpc), tarn_rpc__ref(q->table),
+                                       tarn_slice_str(q->where), tarn_slice_str(q->commit_user),
+                                       &d));
+    struct relay relay = {.op = op, .rpc = rpc, .worker_address = d.scan.worker_address};
+    struct tarn_status *s = d.scan.split_count == 0 ? TARN_OK : mark_and_commit(&relay, q, &d, out);
+    relay_fini(&relay);
+    tarn_service_delete_end(tarn_rpc__service(rpc), &d, relay.worker_failed);
+    return s;
+}
+
+static struct tarn_status *serve_delete(struct tarn_op *op, struct tarn_rpc *rpc,
+                                        struct tarn_call *call)
+{
+    void *request;
+    TARN_TRY(tarn_rpc__read(op, call, &tarn__v1__delete_request__descriptor, &request));
+    Tarn__V1__DeleteResponse *response =
+        TARN_RPC_NEW(op, Tarn__V1__DeleteResponse, delete_response);
+    for (int tries = 1;; tries++) {
+        struct tarn_status *s = try_delete(op, rpc, request, response);
+        enum tarn_reason reason = tarn_status_reason(s);
+        if (s == TARN_OK)
+            return tarn_rpc__write(call, &response->base);
+        if ((reason != TARN_COMMIT_CONFLICT && reason != TARN_INDEX_STALE) ||
+            tries == DELETE_TRIES_MAX)
+            return s;
+        tarn_status_free(s);
+    }
+}
+
 /* --- infer --- */
 
 static struct tarn_status *run_infer(struct relay *r, struct tarn_call *call)
@@ -425,6 +505,7 @@ static struct tarn_status *serve_infer(struct tarn_op *op, struct tarn_rpc *rpc,
 const struct tarn_rpc__method tarn_rpc__data_methods[] = {
     TARN_RPC_STREAM(DataService, Ingest, serve_ingest),
     TARN_RPC_STREAM(DataService, Scan, serve_scan),
+    TARN_RPC_STREAM(DataService, Delete, serve_delete),
     TARN_RPC_STREAM(DataService, Infer, serve_infer),
     TARN_RPC_END,
 };

@@ -223,18 +223,19 @@ static struct tarn_status *check_entries(const struct tarn_manifest_entry *entri
 /* A load takes its time. A table whose folder others removed or replaced meanwhile must not get a
  * snapshot: it would lie in a folder without schema, and the rows that were acknowledged with it.
  * One that was renamed is there, but its new files lie where it was. */
-static struct tarn_status *still_there(struct tarn_op *op, struct tarn_service *service,
-                                       const struct tarn_ingest *ingest)
+struct tarn_status *tarn_service__still_there(struct tarn_op *op, struct tarn_service *service,
+                                              struct tarn_table *of,
+                                              const struct tarn_table_description *description)
 {
     struct tarn_slice database, name;
     TARN_OWN(tarn_table_drop_ref) struct tarn_table *table = NULL;
-    tarn_table_names(op, ingest->table, &database, &name);
+    tarn_table_names(op, of, &database, &name);
     TARN_TRY(tarn_catalog_table(op, service->catalog, database, name,
-                                tarn_slice_str(tarn_table_uuid(ingest->table)), &table));
-    if (strcmp(tarn_table_path(table), ingest->description.path) != 0)
+                                tarn_slice_str(tarn_table_uuid(of)), &table));
+    if (strcmp(tarn_table_path(table), description->path) != 0)
         return tarn_status_new(TARN_TABLE_NOT_FOUND,
-                               "table %s was renamed to %s while rows were loaded",
-                               ingest->description.name, tarn_table_name(table));
+                               "table %s was renamed to %s while rows were written",
+                               description->name, tarn_table_name(table));
     return TARN_OK;
 }
 
@@ -414,7 +415,8 @@ struct tarn_status *tarn_service_ingest_commit(struct tarn_op *op, struct tarn_s
     struct tarn_commit_result result;
     tarn_maintain_let_rescale(op, service->maintain, ingest->table, loaded.entries, loaded.count,
                               RESCALE_WAIT_MS);
-    struct tarn_status *s = still_there(op, service, ingest);
+    struct tarn_status *s =
+        tarn_service__still_there(op, service, ingest->table, &ingest->description);
     if (s == TARN_OK)
         s = commit_loaded(op, ingest, &commit, &result);
     if (s != TARN_OK)
@@ -445,6 +447,16 @@ void tarn_service_ingest_end(struct tarn_service *service, struct tarn_ingest *i
 
 /* --- a scan --- */
 
+struct tarn_status *tarn_service__scan_of_plan(struct tarn_op *op, struct tarn_service *service,
+                                               struct tarn_table *table,
+                                               const struct tarn_plan *plan, struct tarn_scan *out)
+{
+    *out = (struct tarn_scan){.snapshot_id = plan->has_snapshot ? plan->snapshot.id : 0};
+    take_splits(op, plan, out);
+    TARN_TRY(describe_plan(op, service, table, plan, &out->description));
+    return tarn_maintain_begin_stream(op, service->maintain, &out->worker_id, &out->worker_address);
+}
+
 struct tarn_status *tarn_service_scan_begin(struct tarn_op *op, struct tarn_service *service,
                                             struct tarn_table_ref ref, struct tarn_version version,
                                             struct tarn_slice where, struct tarn_scan *out)
@@ -455,10 +467,7 @@ struct tarn_status *tarn_service_scan_begin(struct tarn_op *op, struct tarn_serv
     struct tarn_plan plan;
     TARN_TRY(tarn_table_plan(op, table, &request, &plan));
     TARN_TRY(tarn_options_check_merge(plan.options));
-    *out = (struct tarn_scan){.snapshot_id = plan.has_snapshot ? plan.snapshot.id : 0};
-    take_splits(op, &plan, out);
-    TARN_TRY(describe_plan(op, service, table, &plan, &out->description));
-    return tarn_maintain_begin_stream(op, service->maintain, &out->worker_id, &out->worker_address);
+    return tarn_service__scan_of_plan(op, service, table, &plan, out);
 }
 
 struct tarn_status *tarn_service_infer_begin(struct tarn_op *op, struct tarn_service *service,

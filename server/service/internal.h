@@ -83,6 +83,17 @@ TARN_MUST struct tarn_status *tarn_service__facts(struct tarn_op *op, struct tar
                                                   struct tarn_table *table, bool with_schema,
                                                   struct tarn_table_facts *out);
 
+/* --- data.c --- */
+/* What a worker needs to read the plan's files, and a worker. */
+TARN_MUST struct tarn_status *tarn_service__scan_of_plan(struct tarn_op *op,
+                                                         struct tarn_service *service,
+                                                         struct tarn_table *table,
+                                                         const struct tarn_plan *plan,
+                                                         struct tarn_scan *out);
+/* TABLE_NOT_FOUND where the table isn't any more what was described to a worker, which wrote there. */
+TARN_MUST struct tarn_status *tarn_service__still_there(
+    struct tarn_op *op, struct tarn_service *service, struct tarn_table *table,
+    const struct tarn_table_description *description);
 /* --- work.c --- */
 TARN_MUST struct tarn_status *tarn_service__pack_indexes(struct tarn_op *op,
                                                          const struct tarn_index_file *files,

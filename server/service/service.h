@@ -476,6 +476,27 @@ void tarn_service_ingest_end(struct tarn_service *service, struct tarn_ingest *i
 TARN_MUST struct tarn_status *tarn_service_scan_begin(
     struct tarn_op *op, struct tarn_service *service, struct tarn_table_ref ref,
     struct tarn_version version, struct tarn_slice where, struct tarn_scan *out);
+/* A delete by predicate in an append table: a worker marks rows, the daemon commits the index files that it wrote. */
+struct tarn_delete {
+    struct tarn_table *table;           /* a ref */
+    const struct tarn_table_view *view; /* a ref */
+    struct tarn_scan scan;     /* of the files that may hold such rows; no splits: there are none */
+    struct tarn_slice indexes; /* an index manifest of all deletion vectors; empty: none */
+    struct tarn_slice user, base_proof;
+    int64_t base_id;
+};
+TARN_MUST struct tarn_status *tarn_service_delete_begin(
+    struct tarn_op *op, struct tarn_service *service, struct tarn_table_ref ref,
+    struct tarn_slice where, struct tarn_slice user, struct tarn_delete *out);
+/* COMMIT_CONFLICT, INDEX_STALE: something came in between; begun anew, it sees that. What isn't committed is removed. */
+struct tarn_index_names;
+TARN_MUST struct tarn_status *tarn_service_delete_commit(struct tarn_op *op,
+                                                         struct tarn_service *service,
+                                                         const struct tarn_delete *deleting,
+                                                         const struct tarn_index_names *indexes,
+                                                         int64_t *snapshot_id);
+void tarn_service_delete_end(struct tarn_service *service, struct tarn_delete *deleting,
+                             bool worker_failed);
 /* A worker for a stream that needs no table. */
 TARN_MUST struct tarn_status *tarn_service_infer_begin(struct tarn_op *op,
                                                        struct tarn_service *service,

@@ -501,6 +501,10 @@ TARN_MUST struct tarn_status *tarn_table_bucket_picture(struct tarn_op *op,
 TARN_MUST struct tarn_status *tarn_table_remove_unused(struct tarn_op *op, struct tarn_table *table,
                                                        struct tarn_slice partition, int32_t bucket,
                                                        const char *part, size_t *count);
+/* All index files with deletion vectors of a snapshot; in the op's arena. */
+TARN_MUST struct tarn_status *tarn_table_vector_files(struct tarn_op *op, struct tarn_table *table,
+                                                      const struct tarn_snapshot *snapshot,
+                                                      struct tarn_index_file **out, size_t *count);
 /* The files get their deletion vectors, as the view's snapshot has them; *indexes: the bucket's index files that hold some. In the op's
  * arena. What the files and the vectors are of need not be one snapshot: a commit made from both is refused where that matters. */
 TARN_MUST struct tarn_status *tarn_table_bucket_vectors(

@@ -49,7 +49,15 @@ static struct tarn_status *add_file(struct tarn_planner *p, struct tarn_vectors 
     return TARN_OK;
 }
 
-/* What is gone went with its snapshot: that is said where it is known. */
+/* Did the snapshot go, by expiry or because others rolled it back? A look tells. */
+static struct tarn_status *check_gone(struct tarn_planner *p)
+{
+    TARN_OWN(tarn_table_view_drop) const struct tarn_table_view *view = NULL;
+    TARN_TRY(tarn_table_look_now(p->op, p->table, &view));
+    return tarn_table__pages_check(p->table, p->epoch, p->plan.snapshot.id);
+}
+
+/* What is gone went with its snapshot: that is said then. */
 static struct tarn_status *read_files(struct tarn_planner *p, struct tarn_arena *arena,
                                       struct tarn_index_file **files, size_t *count)
 {
@@ -57,7 +65,7 @@ static struct tarn_status *read_files(struct tarn_planner *p, struct tarn_arena 
     struct tarn_status *s =
         tarn_table__read_index_manifest(p->op, p->table, name, arena, files, count);
     if (tarn_status_reason(s) == TARN_OBJECT_NOT_FOUND && !p->is_listed) {
-        struct tarn_status *why = tarn_table__pages_check(p->table, p->epoch, p->plan.snapshot.id);
+        struct tarn_status *why = check_gone(p);
         if (why != TARN_OK) {
             tarn_status_free(s);
             return why;
@@ -117,26 +125,41 @@ static struct tarn_status *attach(struct tarn_op *op, const struct tarn_table_vi
     return TARN_OK;
 }
 
+struct tarn_status *tarn_table_vector_files(struct tarn_op *op, struct tarn_table *table,
+                                            const struct tarn_snapshot *snapshot,
+                                            struct tarn_index_file **out, size_t *count)
+{
+    struct tarn_index_file *all;
+    size_t all_count, n = 0;
+    *out = NULL;
+    *count = 0;
+    if (snapshot->index_manifest.data == NULL)
+        return TARN_OK;
+    TARN_OWN(tarn_table__leave) TARN_UNUSED pthread_rwlock_t *place = tarn_table__enter(table);
+    struct tarn_status *s = tarn_table__read_index_manifest(op, table, snapshot->index_manifest,
+                                                            op->arena, &all, &all_count);
+    if (s != TARN_OK)
+        return tarn_status_wrap(s, "table %s, index manifest %.*s", tarn_table_name(table),
+                                TARN_SLICE_ARG(snapshot->index_manifest));
+    for (size_t i = 0; i < all_count; i++)
+        if (tarn_slice_is(all[i].type, TARN_INDEX_DELETION_VECTORS))
+            all[n++] = all[i];
+    *out = all;
+    *count = n;
+    return TARN_OK;
+}
+
 struct tarn_status *tarn_table_bucket_vectors(struct tarn_op *op, struct tarn_table *table,
                                               const struct tarn_table_view *view,
                                               struct tarn_bucket_files *bucket,
                                               struct tarn_index_file **indexes, size_t *count)
 {
-    struct tarn_index_file *all;
-    size_t all_count, n = 0;
-    *indexes = NULL;
-    *count = 0;
-    if (!view->has_snapshot || view->snapshot.index_manifest.data == NULL)
-        return TARN_OK;
-    TARN_OWN(tarn_table__leave) TARN_UNUSED pthread_rwlock_t *place = tarn_table__enter(table);
-    struct tarn_status *s = tarn_table__read_index_manifest(
-        op, table, view->snapshot.index_manifest, op->arena, &all, &all_count);
-    if (s != TARN_OK)
-        return tarn_status_wrap(s, "table %s, index manifest %.*s", tarn_table_name(table),
-                                TARN_SLICE_ARG(view->snapshot.index_manifest));
+    struct tarn_index_file *all = NULL;
+    size_t all_count = 0, n = 0;
+    if (view->has_snapshot)
+        TARN_TRY(tarn_table_vector_files(op, table, &view->snapshot, &all, &all_count));
     for (size_t i = 0; i < all_count; i++) {
-        if (!tarn_slice_is(all[i].type, TARN_INDEX_DELETION_VECTORS) ||
-            all[i].bucket != bucket->bucket ||
+        if (all[i].bucket != bucket->bucket ||
             !tarn_slice_equal(all[i].partition, bucket->partition))
             continue;
         TARN_TRY(attach(op, view, &all[i], bucket));

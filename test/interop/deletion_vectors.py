@@ -139,6 +139,16 @@ def append_deletes(table, wide, bucket, parts):
     return rows, states
 
 
+def refusals():
+    make("dv.r1", keys=["id"], bucket="1")
+    check("primary key" in tarn.tarn("delete", "dv.r1", "--where", "id = 1", ok=False).error, "a table with a key takes a delete")
+    make("dv.r2", deletion_vectors__enabled="false")
+    check("deletion-vectors.enabled" in tarn.tarn("delete", "dv.r2", "--where", "id = 1", ok=False).error, "a table without vectors takes a delete")
+    make("dv.r3")
+    check("nobody" in tarn.tarn("delete", "dv.r3", "--where", "nobody = 1", ok=False).error, "an unknown column is taken")
+    equal(tarn.json("delete", "dv.r3", "--where", "id = 1")["snapshot"], 0, "the snapshot of a delete in an empty table")
+
+
 def main():
     tarn.start()
     random.seed(7)
@@ -149,6 +159,7 @@ def main():
              ("false", "true", {"sequence__field": "v"}), ("false", "false", {"changelog_producer": "input"})]
     for n, (wide, merges, more) in enumerate(keyed if MORE else keyed[:2]):
         lab.run(f"primary key, bitmap64 = {wide}, merge-on-read = {merges} {more or ''}", keyed_case, f"dv.k{n}", wide, merges, more)
+    lab.run("what can't be deleted is refused by name", refusals)
     lab.run("SIGTERM", tarn.stop)
     return lab.done()
 
@@ -186,6 +197,21 @@ def append_case(table, wide, bucket, parts):
         check(int(marks.ask("vectors", table)) > 0, "no deletion vectors beside the compacted partition")
     java.ask("compact", table)
     all_see(table, rows, "after Java's compaction")
+    # Our own deletes, by any condition, beside Java's; a row that is gone already counts no more.
+    for where, test in (("id >= 20 AND id < 30 OR v = 'a'", lambda r: 20 <= r["id"] < 30 or r["v"] == "a"),
+                        ("v IS NULL", lambda r: r["v"] is None), ("id < 25", lambda r: r["id"] < 25), ("id = -1", lambda r: False)):
+        gone = [r for r in rows if test(r)]
+        got = tarn.json("delete", table, "--where", where)
+        equal((got["rows"], got["snapshot"] > 0), (len(gone), bool(gone)), f"rows deleted where {where}")
+        rows = [r for r in rows if not test(r)]
+        all_see(table, rows, f"after our delete where {where}")
+    marked = int(marks.ask("marked", table))
+    check(marked > 0, "our deletes marked nothing")
+    marks.ask("delete", table, "id", ",".join(map(str, range(60, 70))))
+    rows = [r for r in rows if not 60 <= r["id"] < 70]
+    all_see(table, rows, "after Java's deletes upon ours")
+    java.ask("compact", table)
+    all_see(table, rows, "after Java's compaction of our deletes")
     # What is overwritten takes its vectors along.
     marks.ask("delete", table, "v", "b")
     rows = [{"id": 7, "g": 7 % parts, "v": "z"}] + [r for r in rows if r["v"] != "b" and parts > 1 and r["g"] != 7 % parts]

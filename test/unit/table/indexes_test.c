@@ -361,6 +361,27 @@ TARN_TEST(indexes, vectors_of_a_bucket_are_one_file_that_must_be_named)
     expect_ok(check(&f, TARN_COMMIT_COMPACT, pair, 2, NONE));
 }
 
+TARN_TEST(indexes, of_a_file_of_an_append_tables_bucket_that_is_no_more_conflict)
+{
+    static const struct shape shape = {
+        .options = "\"bucket\":\"2\",\"bucket-key\":\"id\",\"deletion-vectors.enabled\":\"true\""};
+    TARN_OWN(fixture_fini) struct fixture f;
+    shape_init(&f, t, &shape);
+    struct tarn_manifest_entry a = file_in(&f, TARN_ENTRY_ADD, "a", 0);
+    a.total_buckets = 2;
+    shape_land(&f, "x", TARN_COMMIT_APPEND, &a, 1, NULL, 0);
+    struct tarn_manifest_entry compact[] = {a, a};
+    compact[0].kind = TARN_ENTRY_DELETE;
+    compact[1].file.name = tarn_slice_str("c");
+    struct tarn_index_file x = dv(&f, TARN_ENTRY_ADD, "x", "a"),
+                           y = dv(&f, TARN_ENTRY_ADD, "y", "c");
+    expect_ok(check(&f, TARN_COMMIT_OVERWRITE, &x, 1, 1));
+    shape_land(&f, "x", TARN_COMMIT_COMPACT, compact, 2, NULL, 0); /* meanwhile */
+    expect_status(check(&f, TARN_COMMIT_OVERWRITE, &x, 1, 1), TARN_COMMIT_CONFLICT,
+                  "file a, which is not live");
+    expect_ok(check(&f, TARN_COMMIT_OVERWRITE, &y, 1, 2));
+}
+
 /* --- what a later version wrote --- */
 
 static struct tarn_slice header_value(const struct tarn_buf *file, const char *key)
