@@ -201,6 +201,20 @@ static void judge_changelog(struct tarn_options *o)
         tarn_format__refuse(o, false, "changelog-producer = lookup with deletion-vectors.enabled");
 }
 
+/* Which tables with a primary key aren't written with deletion vectors. */
+static void judge_vectors(struct tarn_options *o)
+{
+    if (o->merge_engine != TARN_MERGE_DEDUPLICATE)
+        tarn_format__refuse(o, false, "deletion-vectors.enabled with this merge-engine");
+    if (o->changelog_producer == TARN_CHANGELOG_FULL_COMPACTION)
+        tarn_format__refuse(o, false,
+                            "changelog-producer = full-compaction with deletion-vectors.enabled");
+    if (o->keys_cross_partitions) /* what is in level 0 is not in the plan that keys are sought by */
+        tarn_format__refuse(o, false,
+                            "a primary key without the partition keys (cross-partition upsert) "
+                            "with deletion-vectors.enabled");
+}
+
 void tarn_format__judge(const struct tarn_schema *schema, struct tarn_arena *arena,
                         struct tarn_options *o)
 {
@@ -221,6 +235,6 @@ void tarn_format__judge(const struct tarn_schema *schema, struct tarn_arena *are
             o, false,
             "a primary key without the partition keys (cross-partition upsert), with "
             "buckets or a merge engine other than deduplicate");
-    if (!tarn_schema_is_append(schema) && o->deletion_vectors) /* of append tables all is there */
-        tarn_format__refuse(o, false, "deletion-vectors.enabled = true with a primary key");
+    if (!tarn_schema_is_append(schema) && o->deletion_vectors)
+        judge_vectors(o);
 }

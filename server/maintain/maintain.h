@@ -124,7 +124,10 @@ struct tarn_task { /* what a worker is given; lies in the op's arena */
     struct tarn_slice partition;
     int32_t bucket;
     struct tarn_manifest_entry *files;
-    size_t file_count;               /* with statistics and deletion vectors */
+    size_t file_count; /* with statistics and deletion vectors */
+    struct tarn_manifest_entry
+        *upper; /* of a primary-key table with deletion vectors: the bucket's other files */
+    size_t upper_count;
     struct tarn_index_file *indexes; /* with deletion vectors of the bucket */
     size_t index_count;
     int64_t seen_id; /* they are live in this snapshot */

@@ -241,14 +241,35 @@ static bool take(struct picker *p, int count, const char *why, struct tarn_pick 
                               .output_level = level,
                               .top_level = p->top_level,
                               .why = why};
-    out->drop_delete = level != 0 && level >= highest;
+    out->drop_delete = level != 0 && (level >= highest || p->options->deletion_vectors);
     return true;
+}
+
+static bool has_vector(const struct tarn_manifest_entry *entry)
+{
+    return entry->file.vector.path.data != NULL;
+}
+
+/* Files of the last level with deleted rows, alone. */
+static bool pick_marked(struct picker *p, struct tarn_pick *out)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < p->file_count; i++)
+        if (has_vector(p->files[i]))
+            p->files[n++] = p->files[i];
+    *out = (struct tarn_pick){.files = p->files,
+                              .file_count = n,
+                              .output_level = p->top_level,
+                              .top_level = p->top_level,
+                              .drop_delete = true,
+                              .why = "deleted rows"};
+    return n > 0;
 }
 
 static bool pick_full(struct picker *p, struct tarn_pick *out)
 {
     if (p->run_count == 1 && p->runs[0].level == p->top_level)
-        return false;
+        return pick_marked(p, out);
     return take(p, p->run_count, "full", out);
 }
 
@@ -318,11 +339,6 @@ static int by_size(const void *a, const void *b)
 int64_t tarn_maintain_small_limit(const struct tarn_options *o)
 {
     return (int64_t)((double)o->target_file_size * o->small_file_ratio);
-}
-
-static bool has_vector(const struct tarn_manifest_entry *entry)
-{
-    return entry->file.vector.path.data != NULL;
 }
 
 /* So many of its rows are deleted that it is worth writing it without them. */

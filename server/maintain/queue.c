@@ -351,6 +351,19 @@ static void lease(struct tarn_maintain *m, const struct choice *choice, struct t
     tarn_metric_add(TARN_M_LEASES, NULL, 1);
 }
 
+/* The files that stay: rows of theirs may have been superseded. */
+static void take_upper(struct tarn_op *op, const struct tarn_bucket_files *files,
+                       const struct tarn_pick *pick, struct tarn_task *out)
+{
+    TARN_OWN(tarn_map_drop) struct tarn_map *picked = tarn_map_new();
+    out->upper = tarn_arena_calloc(op->arena, files->file_count + 1, sizeof *out->upper);
+    for (size_t i = 0; i < pick->file_count; i++)
+        tarn_map_set(picked, pick->files[i]->file.name, out);
+    for (size_t i = 0; i < files->file_count; i++)
+        if (tarn_map_find(picked, files->files[i].file.name) == NULL)
+            out->upper[out->upper_count++] = files->files[i];
+}
+
 /* What the worker will do, from what is live now (M3). *nothing: there is no work left in that bucket. */
 static struct tarn_status *fill_task(struct tarn_op *op, struct tarn_catalog *catalog,
                                      struct tarn_table *table, struct tarn_slice partition,
@@ -389,6 +402,8 @@ static struct tarn_status *fill_task(struct tarn_op *op, struct tarn_catalog *ca
         if (view->options.changelog_producer == TARN_CHANGELOG_LOOKUP &&
             files.files[i].file.level > pick.output_level)
             out->above[out->above_count++] = files.files[i];
+    if (!tarn_schema_is_append(&view->schema) && view->options.deletion_vectors)
+        take_upper(op, &files, &pick, out);
     return TARN_OK;
 }
 

@@ -22,6 +22,9 @@ struct compact {
     struct tarn_merge_key_spec key, order;
     struct tarn_merge_tree_spec tree;
     int *columns;
+    struct tarn_merge_lookup lookup;
+    const struct tarn_manifest_entry *chosen; /* upper files of which some rows are merged, too … */
+    size_t chosen_count;                      /* … but which stay */
 };
 
 static void add_entry(struct tarn_merge_entries *list, const struct tarn_manifest_entry *entry,
@@ -78,6 +81,21 @@ static struct tarn_status *copy_file(struct compact *c, struct tarn_op *op,
 
 /* --- primary key tables --- */
 
+static bool is_chosen(const struct compact *c, const struct tarn_manifest_entry *file)
+{
+    return file >= c->chosen && file < c->chosen + c->chosen_count;
+}
+
+/* Has the section nothing but rows of files that stay? */
+static bool is_idle(const struct compact *c, const struct tarn_merge_section *section)
+{
+    for (size_t r = 0; r < section->run_count; r++)
+        for (size_t f = 0; f < section->runs[r].file_count; f++)
+            if (!is_chosen(c, section->runs[r].files[f]))
+                return false;
+    return true;
+}
+
 static struct tarn_status *merge_section(struct compact *c, struct tarn_op *op,
                                          const struct tarn_merge_section *section,
                                          struct tarn_merge_roll *roll)
@@ -132,6 +150,17 @@ static struct tarn_status *copy_or_merge(struct compact *c, struct tarn_op *op,
     return copied ? TARN_OK : merge_section(c, op, section, roll);
 }
 
+/* Then no row group of it is taken for what its rows are. */
+static bool has_deleted_rows(const struct compact *c, const struct tarn_merge_section *section)
+{
+    for (size_t r = 0; r < section->run_count; r++)
+        for (size_t f = 0; f < section->runs[r].file_count; f++)
+            if (section->runs[r].files[f]->file.vector.path.data != NULL ||
+                is_chosen(c, section->runs[r].files[f]))
+                return true;
+    return false;
+}
+
 /* Does the compaction of this section tell what it changes? */
 static bool is_told(const struct compact *c, const struct tarn_merge_section *section)
 {
@@ -175,6 +204,8 @@ static struct tarn_status *rewrite_section(struct compact *c, struct tarn_op *op
 {
     if (is_told(c, section))
         return tell_section(c, op, section, roll);
+    if (has_deleted_rows(c, section))
+        return merge_section(c, op, section, roll);
     if (section->run_count > 1)
         return merge_pieces(c, op, section, roll);
     return copy_or_merge(c, op, section,
@@ -190,7 +221,8 @@ static struct tarn_status *rewrite(struct compact *c, struct tarn_op *op,
     for (size_t i = 0; i < count && s == TARN_OK; i++) {
         for (size_t r = 0; r < sections[i].run_count; r++) {
             for (size_t f = 0; f < sections[i].runs[r].file_count; f++)
-                note_input(c, sections[i].runs[r].files[f]);
+                if (!is_chosen(c, sections[i].runs[r].files[f]))
+                    note_input(c, sections[i].runs[r].files[f]);
         }
         s = rewrite_section(c, op, &sections[i], roll);
     }
@@ -238,8 +270,8 @@ static struct tarn_status *upgrade(struct compact *c, struct tarn_op *op,
 
     if ((last_level && file->file.delete_row_count != 0) || must_merge(c, file))
         return rewrite(c, op, section, 1);
-    if (file->file.level == c->spec->output_level)
-        return TARN_OK; /* it is where it should be */
+    if (file->file.level == c->spec->output_level) /* it is where it should be */
+        return file->file.vector.path.data == NULL ? TARN_OK : rewrite(c, op, section, 1);
     if (is_told(c, section))
         TARN_TRY(tell_section(c, op, section, NULL));
     add_entry(&c->deletes, file, TARN_ENTRY_DELETE);
@@ -270,6 +302,8 @@ static struct tarn_status *compact_sections(struct compact *c, struct tarn_op *o
     double small = (double)options->target_file_size * options->small_file_ratio;
 
     for (size_t i = 0; i < count; i++) {
+        if (is_idle(c, &sections[i]))
+            continue;
         if (sections[i].run_count > 1) {
             c->pending[c->pending_count++] = sections[i];
             continue;
@@ -286,6 +320,33 @@ static struct tarn_status *compact_sections(struct compact *c, struct tarn_op *o
         }
     }
     return flush_pending(c, op);
+}
+
+/* The files that are merged: those that were picked, and where a newer record needn't be the one that stays, upper files of which
+ * some rows take part. */
+static const struct tarn_manifest_entry *choose_files(struct compact *c, size_t *count)
+{
+    const struct tarn_merge_lookup *l = &c->lookup;
+    size_t n = c->spec->file_count;
+    *count = n;
+    if (c->layout.table->options->sequence_column_count == 0)
+        return c->spec->files;
+    struct tarn_manifest_entry *all =
+        tarn_arena_calloc(c->arena, n + l->upper_count + 1, sizeof *all);
+    struct tarn_merge_choice *choices =
+        tarn_arena_calloc(c->arena, l->upper_count + 1, sizeof *choices);
+    memcpy(all, c->spec->files, n * sizeof *all);
+    for (size_t i = 0; i < l->upper_count; i++) {
+        if (l->found[i].count == 0)
+            continue;
+        choices[c->chosen_count++] =
+            (struct tarn_merge_choice){l->upper[i].file.name, &l->found[i]};
+        all[(*count)++] = l->upper[i];
+    }
+    c->chosen = all + n;
+    c->layout.choices = choices;
+    c->layout.choice_count = c->chosen_count;
+    return all;
 }
 
 static struct tarn_status *compact_keyed(struct compact *c, struct tarn_op *op)
@@ -311,9 +372,15 @@ static struct tarn_status *compact_keyed(struct compact *c, struct tarn_op *op)
         .columns = c->columns,
         .types = layout->types,
         .column_count = n};
-    TARN_TRY(tarn_merge__sections(layout->key_types, layout->key_count, c->spec->files,
-                                  c->spec->file_count, c->arena, &sections, &count));
-    c->pending = tarn_arena_calloc(c->arena, c->spec->file_count, sizeof *c->pending);
+    c->lookup.upper = c->spec->upper;
+    c->lookup.upper_count = c->spec->upper_count;
+    TARN_TRY(tarn_merge__look_up(op, &c->layout, c->spec->files, c->spec->file_count, c->arena,
+                                 &c->lookup));
+    size_t file_count;
+    const struct tarn_manifest_entry *files = choose_files(c, &file_count);
+    TARN_TRY(tarn_merge__sections(layout->key_types, layout->key_count, files, file_count, c->arena,
+                                  &sections, &count));
+    c->pending = tarn_arena_calloc(c->arena, file_count, sizeof *c->pending);
     TARN_TRY(compact_sections(c, op, sections, count));
     return c->log == NULL ? TARN_OK : tarn_merge__roll_cut(c->log, op);
 }
@@ -443,6 +510,24 @@ static void fill_result(struct compact *c)
     }
 }
 
+/* What the lookup found, upon what was marked before. Borrows the lookup's memory. */
+static struct tarn_vector_mark *marks_of(struct compact *c, size_t *count)
+{
+    const struct tarn_merge_lookup *l = &c->lookup;
+    struct tarn_vector_mark *marks = tarn_arena_calloc(c->arena, l->upper_count + 1, sizeof *marks);
+    *count = 0;
+    for (size_t i = 0; i < l->upper_count && l->found != NULL; i++) {
+        struct tarn_deletions *old = &l->old[i], *found = &l->found[i];
+        if (found->count == 0)
+            continue;
+        for (int64_t row = 0;
+             old->rows != NULL && (row = tarn_deletions_next(old, row)) < old->row_count; row++)
+            tarn_deletions_add(found, row);
+        marks[(*count)++] = (struct tarn_vector_mark){l->upper[i].file.name, *found};
+    }
+    return marks;
+}
+
 /* The vectors of files that were rewritten go with them. */
 static struct tarn_status *settle_vectors(struct compact *c, struct tarn_op *op)
 {
@@ -460,6 +545,7 @@ static struct tarn_status *settle_vectors(struct compact *c, struct tarn_op *op)
             gone[changes.gone_count++] = c->deletes.items[i].file.name;
     }
     changes.gone = gone;
+    changes.marks = marks_of(c, &changes.mark_count);
     return tarn_merge__vectors_rewrite(op, c->layout.table, &changes, c->arena, &c->result->indexes,
                                        &c->result->index_count);
 }
@@ -476,8 +562,9 @@ struct tarn_status *tarn_compact_run(struct tarn_op *op, const struct tarn_merge
         s = check_files(&c);
         if (s == TARN_OK)
             s = c.layout.keyed ? compact_keyed(&c, op) : compact_append(&c, op);
-        if (s == TARN_OK && spec->index_count > 0)
+        if (s == TARN_OK && (spec->index_count > 0 || spec->upper_count > 0))
             s = settle_vectors(&c, op);
+        tarn_merge__lookup_fini(&c.lookup);
     }
     if (s == TARN_OK) {
         fill_result(&c);

@@ -10,6 +10,7 @@
  * pieces   a section into what is merged and row groups that one file alone has.
  * deletions deletion vectors: read, applied to batches.
  * vector_files  index files of them, made anew.
+ * lookup   rows of higher levels that level 0 takes the place of.
  * run      the files of one sorted run, as batches.
  * tree     many sorted runs into one, one record a key.
  * engine   what the versions of a key become, where they don't just follow each other (engine.h).
@@ -320,6 +321,10 @@ TARN_MUST struct tarn_status *tarn_merge__tree_open(struct tarn_op *op,
                                                     struct tarn_merge_input **inputs,
                                                     size_t input_count, struct tarn_source **out);
 
+struct tarn_merge_choice { /* borrowed */
+    struct tarn_slice data_file;
+    const struct tarn_deletions *rows; /* these alone; whatever a vector says */
+};
 /* --- layout.c: what scan, write and compact derive of a table; lies in an arena --- */
 struct tarn_merge_layout {
     const struct tarn_merge_table *table;
@@ -332,7 +337,9 @@ struct tarn_merge_layout {
     const int *partition_columns;
     size_t partition_count;
     const struct tarn_type **partition_types;
-    const int *partition_place; /* a column's place in the partition row, or -1 */
+    const int *partition_place;              /* a column's place in the partition row, or -1 */
+    const struct tarn_merge_choice *choices; /* of files of which only some rows are read */
+    size_t choice_count;
 };
 extern const struct tarn_type tarn_merge__sequence_type, tarn_merge__kind_type;
 
@@ -348,6 +355,23 @@ TARN_MUST struct tarn_status *tarn_merge__file_key(const struct tarn_merge_layou
                                                    struct tarn_slice partition, int32_t bucket,
                                                    const struct tarn_data_file *file,
                                                    struct tarn_arena *arena, const char **out);
+
+/* --- lookup.c --- */
+struct tarn_merge_lookup {
+    const struct tarn_manifest_entry
+        *upper; /* the bucket's files above level 0 that aren't compacted; borrowed */
+    size_t upper_count;
+    struct tarn_deletions *old; /* of each: what its vector marks, where it was looked at */
+    struct tarn_deletions
+        *found; /* … and rows besides that have a key of level 0; rows NULL: not looked at */
+};
+/* What of the upper files the files of level 0 among `files` take the place of. */
+TARN_MUST struct tarn_status *tarn_merge__look_up(struct tarn_op *op,
+                                                  struct tarn_merge_layout *layout,
+                                                  const struct tarn_manifest_entry *files,
+                                                  size_t count, struct tarn_arena *arena,
+                                                  struct tarn_merge_lookup *lookup);
+void tarn_merge__lookup_fini(struct tarn_merge_lookup *lookup);
 
 /* --- run.c --- */
 struct tarn_merge_run_spec { /* borrowed as long as the input lives */

@@ -150,6 +150,9 @@ struct tarn_compact_spec {
     size_t file_count;
     int output_level; /* 0: an append table's rewrite */
     bool drop_delete;
+    const struct tarn_manifest_entry
+        *upper; /* with deletion vectors: the bucket's other files, all above level 0 */
+    size_t upper_count;
     const struct tarn_index_file *indexes; /* those with deletion vectors of the bucket's files */
     size_t index_count;
     const char *scratch_dir;

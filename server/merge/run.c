@@ -321,15 +321,36 @@ static struct tarn_status *next_living(struct run *run, struct tarn_op *op, stru
     }
 }
 
+/* All rows but the chosen ones. */
+static struct tarn_status *leave_out(const struct tarn_merge_choice *choice,
+                                     struct tarn_deletions *out)
+{
+    TARN_TRY(tarn_deletions_init(out, choice->rows->row_count));
+    for (int64_t i = 0; i < (out->row_count + 63) / 64; i++)
+        out->rows[i] = ~choice->rows->rows[i];
+    out->count = out->row_count - choice->rows->count;
+    return TARN_OK;
+}
+
+static struct tarn_status *find_deletions(struct run *run, struct tarn_op *op,
+                                          const struct tarn_data_file *file)
+{
+    const struct tarn_merge_layout *layout = run->spec->layout;
+
+    for (size_t i = 0; i < layout->choice_count; i++)
+        if (tarn_slice_equal(layout->choices[i].data_file, file->name))
+            return leave_out(&layout->choices[i], &run->deletions);
+    return tarn_merge__deletions_read(op, layout->table, file, &run->deletions);
+}
+
 static struct tarn_status *open_next(struct run *run, struct tarn_op *op)
 {
     const struct tarn_manifest_entry *entry = run->spec->files[run->next_file++];
 
     tarn_batch_drop(&run->constants);
     tarn_deletions_fini(&run->deletions);
-    run->next_row = 0;
-    TARN_TRY(
-        tarn_merge__deletions_read(op, run->spec->layout->table, &entry->file, &run->deletions));
+    run->next_row = run->spec->rows == NULL ? 0 : run->spec->rows[run->next_file - 1].begin;
+    TARN_TRY(find_deletions(run, op, &entry->file));
     if (run->read_count > 0)
         return open_file(run, op, entry);
     run->rows_left = entry->file.row_count;

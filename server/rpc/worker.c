@@ -59,6 +59,8 @@ static Tarn__V1__Task *put_task(struct tarn_op *op, const struct tarn_work *work
     compact->above = tarn_rpc__bytes_list(op, work->above, work->above_count);
     compact->n_above = work->above_count;
     compact->file_uuid = (char *)(uintptr_t)work->file_uuid;
+    compact->upper_files = tarn_rpc__bytes_list(op, work->upper, work->upper_count);
+    compact->n_upper_files = work->upper_count;
     compact->index_files = tarn_rpc__bytes(work->indexes);
     Tarn__V1__Task *task = TARN_RPC_NEW(op, Tarn__V1__Task, task);
     task->id = work->id;

@@ -580,6 +580,8 @@ struct tarn_work {
     struct tarn_slice *above; /* packed */
     size_t above_count;
     const char *file_uuid; /* as struct tarn_task has it */
+    struct tarn_slice *upper; /* packed */
+    size_t upper_count;
     struct tarn_slice indexes; /* an index manifest; empty: none */
 };
 TARN_MUST struct tarn_status *tarn_service_poll(struct tarn_op *op, struct tarn_service *service,
@@ -596,14 +598,11 @@ struct tarn_index_names {    /* what a worker says of index files */
     size_t removed_count;
 };
 /* report->entries are made of `packed`, report->changelog and ->indexes of the others; failure_reason "": it is done. */
-TARN_MUST struct tarn_status *tarn_service_report(struct tarn_op *op, struct tarn_service *service,
-                                                  const char *worker_id, struct tarn_report *report,
-                                                  const char *failure_reason,
-                                                  const struct tarn_slice *packed, size_t count,
-                                                  const struct tarn_slice *changelog,
-                                                  size_t changelog_count,
-                                                  const struct tarn_index_names *indexes,
-                                                  int64_t *snapshot_id);
+TARN_MUST struct tarn_status *tarn_service_report(
+    struct tarn_op *op, struct tarn_service *service, const char *worker_id,
+    struct tarn_report *report, const char *failure_reason, const struct tarn_slice *packed,
+    size_t count, const struct tarn_slice *changelog, size_t changelog_count,
+    const struct tarn_index_names *indexes, int64_t *snapshot_id);
 TARN_MUST struct tarn_status *tarn_service_reserve_sequences(
     struct tarn_op *op, struct tarn_service *service, struct tarn_slice table_uuid,
     struct tarn_slice partition, int32_t bucket, int64_t count, int64_t *first);

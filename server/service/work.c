@@ -87,10 +87,12 @@ static struct tarn_status *describe_task(struct tarn_op *op, struct tarn_service
         .top_level = task->top_level,
         .above_count = task->above_count,
         .file_uuid = task->file_uuid,
+        .upper_count = task->upper_count,
     };
-    size_t id_count = task->file_count + task->above_count;
+    size_t id_count = task->file_count + task->above_count + task->upper_count;
     out->files = tarn_arena_calloc(op->arena, task->file_count + 1, sizeof *out->files);
     out->above = tarn_arena_calloc(op->arena, task->above_count + 1, sizeof *out->above);
+    out->upper = tarn_arena_calloc(op->arena, task->upper_count + 1, sizeof *out->upper);
     int64_t *ids = tarn_arena_alloc(op->arena, (id_count + 1) * sizeof *ids);
     for (size_t i = 0; i < task->file_count; i++) {
         out->files[i] = tarn_service__pack(op, &task->files[i], true);
@@ -99,6 +101,10 @@ static struct tarn_status *describe_task(struct tarn_op *op, struct tarn_service
     for (size_t i = 0; i < task->above_count; i++) {
         out->above[i] = tarn_service__pack(op, &task->above[i], false);
         ids[task->file_count + i] = task->above[i].file.schema_id;
+    }
+    for (size_t i = 0; i < task->upper_count; i++) {
+        out->upper[i] = tarn_service__pack(op, &task->upper[i], true);
+        ids[task->file_count + task->above_count + i] = task->upper[i].file.schema_id;
     }
     TARN_TRY(tarn_service__pack_indexes(op, task->indexes, task->index_count, &out->indexes));
     return tarn_service__describe(op, service, task->table, &view->schema, ids, id_count,

@@ -133,11 +133,17 @@ static struct tarn_status *run(struct task *task, struct outcome *out)
     struct tarn_index_file *indexes;
     size_t index_count;
     TARN_TRY(tarn_flight_indexes_unpack(compact->index_files, arena, &indexes, &index_count));
+    struct tarn_manifest_entry *upper;
+    TARN_TRY(tarn_flight_entries_unpack(compact->upper_files, compact->n_upper_files,
+                                        tarn_flight_slice(compact->partition), compact->bucket,
+                                        arena, &upper));
     struct tarn_compact_spec spec = {
         .files = files,
         .file_count = compact->n_files,
         .output_level = compact->output_level,
         .drop_delete = compact->drop_delete != 0,
+        .upper = upper,
+        .upper_count = compact->n_upper_files,
         .indexes = indexes,
         .index_count = index_count,
         .scratch_dir = task->work->options.scratch_dir,

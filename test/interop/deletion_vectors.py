@@ -110,6 +110,41 @@ def keyed_case(table, wide, merges, more):
     same_rows(scan(table, "--tag", "t"), keyed_rows(states, table, deltas[3]), "tag t")
     java.ask("compact", table)
     all_see(table, now(), "after Java's compaction")
+    if "changelog_producer" not in more:
+        keyed_ours(table, {r["id"]: r["v"] for r in now()}, merges == "true", "sequence__field" in more)
+
+
+def keyed_ours(table, model, merges, by_value):
+    """Loads and compactions of ours, some beside Java's: what level 0 takes the place of is marked, and merged where a sequence field says so."""
+    for c in range(6):
+        batch = {i: random.choice("abcd") for i in random.sample(range(150), 40)}
+        gone = [] if by_value else [i for i in random.sample(sorted(model), len(model) // 5) if i not in batch]
+        lines = [{**row(i, v), "rowkind": "+I"} for i, v in batch.items()] + [{**row(i, None), "rowkind": "-D"} for i in gone]
+        before = [row(i, v) for i, v in model.items()]
+        if c == 3:
+            java_writes(table, lines, "write-only=true")
+        else:
+            tarn.tarn("load", table, lab.write("k.jsonl", "".join(json.dumps(r) + "\n" for r in lines)), "--format", "jsonl", "--op-column", "rowkind")
+        for i, v in batch.items():
+            if not by_value or v >= model.get(i, ""):
+                model[i] = v
+        for i in gone:
+            del model[i]
+        rows = [row(i, v) for i, v in model.items()]
+        all_see(table, rows if merges else before, f"before our compaction {c}")
+        if c == 1:
+            continue  # two loads at once
+        tarn.tarn("compact", table, "--wait")
+        all_see(table, rows, f"after our compaction {c}")
+        limits(table, rows)
+    check(int(marks.ask("marked", table)) > 0, "our compactions marked nothing")
+    java_writes(table, [row(i, "z") for i in range(0, 150, 7)], "write-only=false")
+    for i in range(0, 150, 7):
+        model[i] = "z"
+    all_see(table, [row(i, v) for i, v in model.items()], "after Java's compaction upon ours")
+    tarn.tarn("compact", table, "--full", "--wait")
+    all_see(table, [row(i, v) for i, v in model.items()], "after our full compaction")
+    equal(int(marks.ask("vectors", table)), 0, "deletion vectors after our full compaction")
 
 
 def append_shapes():

@@ -130,7 +130,6 @@ TARN_TEST(options, what_is_not_implemented_is_refused)
         {"changelog-producer", "of-the-future", false},
         {"changelog-file.format", "csv", true},
         {"postpone.merge-on-read", "true", true},
-        {"deletion-vectors.enabled", "true", false}, /* with a primary key */
         {"deletion-vectors.later", "x", true},
         {"data-evolution.enabled", "true", true},
         {"sequence.snapshot-ordering", "true", true},

@@ -232,6 +232,16 @@ static const char *pick_marked(struct tarn_test *t, const struct table *table,
     pick_marked(t, (table), (const int[][2]){__VA_ARGS__},                                         \
                 sizeof((const int[][2]){__VA_ARGS__}) / sizeof(int[2]), (full))
 
+TARN_TEST(pick, with_deletion_vectors_level_0_never_stays)
+{
+    struct table k;
+    make_table(t, "\"id\"", "\"bucket\":\"1\",\"deletion-vectors.enabled\":\"true\"", &k);
+    expect_str(PICK(&k, false, {0, 10}), "f0 -> 5 drop");
+    expect_str(PICK(&k, false, {0, 10}, {0, 10}, {5, 1000}), "f0 f1 -> 4 drop");
+    expect_str(PICK(&k, false, {0, 10}, {4, 1000}, {5, 1000}), "f0 -> 3 drop");
+    expect_str(PICK(&k, false, {4, 1000}, {5, 1000}), "nothing");
+}
+
 TARN_TEST(pick, append_files_with_many_deleted_rows_are_written_anew)
 {
     struct table k;

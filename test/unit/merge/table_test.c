@@ -550,6 +550,88 @@ TARN_TEST(table, old_files_are_read_through_their_schema)
     tarn_store_drop(&f.store);
 }
 
+/* Compacts the files of level 0 beside those above, which stay, and gives these their new deletion vectors. */
+static void compact_news(struct fixture *f, int level, struct tarn_compact_result *result)
+{
+    struct tarn_manifest_entry *files =
+        tarn_arena_calloc(f->t->arena, f->live_count + 1, sizeof *files);
+    struct tarn_manifest_entry *upper =
+        tarn_arena_calloc(f->t->arena, f->live_count + 1, sizeof *upper);
+    struct tarn_compact_spec spec = {
+        .files = files, .upper = upper, .output_level = level, .drop_delete = true};
+    for (size_t i = 0; i < f->live_count; i++) {
+        if (f->live[i].file.level == 0)
+            files[spec.file_count++] = f->live[i];
+        else
+            upper[spec.upper_count++] = f->live[i];
+    }
+    expect_ok(tarn_compact_run(f->t->op, &f->table, &spec, f->t->arena, result));
+    apply(f, result->entries, result->entry_count);
+    for (size_t i = 0; i < result->index_count; i++)
+        for (size_t v = 0; v < result->indexes[i].vector_count; v++)
+            for (size_t k = 0; k < f->live_count; k++) {
+                const struct tarn_vector_range *range = &result->indexes[i].vectors[v];
+                struct tarn_vector_ref *ref = &f->live[k].file.vector;
+                if (!tarn_slice_equal(f->live[k].file.name, range->data_file))
+                    continue;
+                *ref = (struct tarn_vector_ref){.offset = range->offset,
+                                                .length = range->length,
+                                                .cardinality = range->cardinality};
+                expect_ok(tarn_index_file_path(&f->schema, &f->options, &result->indexes[i],
+                                               f->t->arena, &ref->path));
+            }
+}
+
+/* Each file is read as it lies: what isn't marked shows twice. */
+static const char *scan_raw(struct fixture *f, const int *columns, size_t n)
+{
+    const char *text;
+    int64_t count;
+    expect_ok(try_scan(f, true, columns, n, NULL, -1, &text, &count));
+    return text;
+}
+
+TARN_TEST(table, what_level_0_takes_the_place_of_is_marked_above)
+{
+    const struct tarn_pair options[] = {PAIR("bucket", "1"),
+                                        PAIR("deletion-vectors.enabled", "true")};
+    const int all[] = {0, 1};
+    struct tarn_value first[] = {I(1), T("a"), I(0), I(2), T("b"), I(0), I(3), T("c"), I(0)},
+                      next[] = {I(2), T("x"), I(0), I(3), T("c"), I(3), I(4), T("d"), I(0)};
+    struct tarn_compact_result result;
+    struct fixture f;
+    make_table(t, &f, "k INT, v STRING", "k", NULL, options, 2);
+    write_rows(&f, first, 3, 3);
+    compact(&f, 5, true);
+    write_rows(&f, next, 3, 3);
+    compact_news(&f, 4, &result);
+    expect_int(result.index_count, 1);
+    expect_int(result.indexes[0].vectors[0].cardinality, 2);
+    expect_int(f.live_count, 2);
+    expect_str(scan_raw(&f, all, 2), "1|a\n2|x\n4|d\n");
+    expect_str(scan(&f, all, 2, NULL), "1|a\n2|x\n4|d\n");
+    tarn_store_drop(&f.store);
+}
+
+TARN_TEST(table, a_row_above_that_wins_by_its_sequence_field_comes_along)
+{
+    const struct tarn_pair options[] = {PAIR("bucket", "1"), PAIR("sequence.field", "s"),
+                                        PAIR("deletion-vectors.enabled", "true")};
+    const int all[] = {0, 1};
+    struct tarn_value first[] = {I(1), I(5), I(0), I(2), I(5), I(0)},
+                      next[] = {I(1), I(4), I(0), I(2), I(6), I(0)};
+    struct tarn_compact_result result;
+    struct fixture f;
+    make_table(t, &f, "k INT, s INT", "k", NULL, options, 3);
+    write_rows(&f, first, 2, 2);
+    compact(&f, 5, true);
+    write_rows(&f, next, 2, 2);
+    compact_news(&f, 4, &result);
+    expect_int(result.indexes[0].vectors[0].cardinality, 2);
+    expect_str(scan_raw(&f, all, 2), "1|5\n2|6\n");
+    tarn_store_drop(&f.store);
+}
+
 TARN_TEST(table, large_files_move_up_without_rewrite)
 {
     const struct tarn_pair options[] = {PAIR("bucket", "1"), PAIR("target-file-size", "1 b")};
