@@ -116,11 +116,11 @@ def keyed_case(table, wide, merges, more):
 
 def keyed_ours(table, model, merges, by_value):
     """Loads and compactions of ours, some beside Java's: what level 0 takes the place of is marked, and merged where a sequence field says so."""
+    seen = [row(i, v) for i, v in model.items()]  # by who doesn't merge
     for c in range(6):
         batch = {i: random.choice("abcd") for i in random.sample(range(150), 40)}
         gone = [] if by_value else [i for i in random.sample(sorted(model), len(model) // 5) if i not in batch]
         lines = [{**row(i, v), "rowkind": "+I"} for i, v in batch.items()] + [{**row(i, None), "rowkind": "-D"} for i in gone]
-        before = [row(i, v) for i, v in model.items()]
         if c == 3:
             java_writes(table, lines, "write-only=true")
         else:
@@ -131,10 +131,11 @@ def keyed_ours(table, model, merges, by_value):
         for i in gone:
             del model[i]
         rows = [row(i, v) for i, v in model.items()]
-        all_see(table, rows if merges else before, f"before our compaction {c}")
+        all_see(table, rows if merges else seen, f"before our compaction {c}")
         if c == 1:
             continue  # two loads at once
         tarn.tarn("compact", table, "--wait")
+        seen = rows
         all_see(table, rows, f"after our compaction {c}")
         limits(table, rows)
     check(int(marks.ask("marked", table)) > 0, "our compactions marked nothing")

@@ -253,7 +253,9 @@ TARN_TEST(pick, append_files_with_many_deleted_rows_are_written_anew)
     expect_str(PICK_MARKED(&k, true, {1, 90}, {0, 90}), "f0 ");
     expect_str(PICK_MARKED(&k, true, {0, 90}, {0, 90}), "nothing");
     make_table(t, "", "\"bucket\":\"1\",\"bucket-key\":\"id\",\"target-file-size\":\"100 b\"", &k);
-    expect_str(PICK_MARKED(&k, true, {0, 90}, {1, 90}), "f1 ");
+    /* f1 is the older one: what comes before the first marked file stays */
+    expect_str(PICK_MARKED(&k, true, {0, 90}, {1, 90}), "f1 f0 ");
+    expect_str(PICK_MARKED(&k, true, {1, 90}, {0, 90}), "f0 ");
     expect_str(PICK_MARKED(&k, true, {0, 90}, {0, 90}), "nothing");
 }
 
