@@ -19,6 +19,15 @@ struct tarn_status *tarn_merge__index_key(const struct tarn_merge_table *table,
     return TARN_OK;
 }
 
+struct tarn_status *tarn_merge__index_file_key(const struct tarn_merge_table *table,
+                                               const struct tarn_index_file *file,
+                                               struct tarn_arena *arena, const char **out)
+{
+    struct tarn_slice path;
+    TARN_TRY(tarn_index_file_path(table->schema, table->options, file, arena, &path));
+    return tarn_merge__index_key(table, path, arena, out);
+}
+
 static void reader_drop(struct tarn_store_reader **reader)
 {
     if (*reader != NULL)

@@ -92,23 +92,6 @@ static int32_t read_hash(const uint8_t *bytes)
                      (uint32_t)bytes[3]);
 }
 
-static struct tarn_status *index_key(const struct tarn_merge_table *table,
-                                     const struct tarn_index_file *file, struct tarn_arena *arena,
-                                     const char **out)
-{
-    struct tarn_slice key;
-    if (file->external_path.data == NULL) {
-        *out = tarn_arena_printf(arena, "%s/index/%.*s", table->path, TARN_SLICE_ARG(file->name));
-        return TARN_OK;
-    }
-    if (!tarn_store_key_of(table->store, file->external_path, &key))
-        return tarn_status_new(TARN_UNSUPPORTED_FEATURE,
-                               "index file %.*s lies outside the warehouse: %.*s",
-                               TARN_SLICE_ARG(file->name), TARN_SLICE_ARG(file->external_path));
-    *out = tarn_arena_str(arena, key);
-    return TARN_OK;
-}
-
 static struct tarn_status *read_index(struct tarn_merge_dynamic *dynamic, struct tarn_op *op,
                                       const struct tarn_index_file *file)
 {
@@ -118,7 +101,7 @@ static struct tarn_status *read_index(struct tarn_merge_dynamic *dynamic, struct
     if (file->bucket < 0 || file->bucket >= BUCKETS_MAX)
         return tarn_status_new(TARN_DATA_FILE_MALFORMED, "index file %.*s is of bucket %" PRId32,
                                TARN_SLICE_ARG(file->name), file->bucket);
-    TARN_TRY(index_key(dynamic->layout->table, file, op->arena, &key));
+    TARN_TRY(tarn_merge__index_file_key(dynamic->layout->table, file, op->arena, &key));
     TARN_TRY(tarn_store_get(dynamic->layout->table->store, op, key, &bytes));
     if (bytes.size % 4 != 0)
         return tarn_status_new(TARN_DATA_FILE_MALFORMED,
@@ -284,7 +267,7 @@ static struct tarn_status *put_index(const struct tarn_merge_dynamic *dynamic, s
         .size = (int64_t)hashes->size,
         .row_count = (int64_t)hashes->size / 4,
     };
-    TARN_TRY(index_key(table, file, op->arena, &key));
+    TARN_TRY(tarn_merge__index_file_key(table, file, op->arena, &key));
     TARN_TRY(tarn_store_put(table->store, op, key, tarn_buf_slice(hashes)));
     out->count++;
     return TARN_OK;
@@ -304,16 +287,4 @@ struct tarn_status *tarn_merge__dynamic_write(const struct tarn_merge_dynamic *d
     }
     free(hashes);
     return s;
-}
-
-void tarn_merge_remove_index_files(struct tarn_op *op, const struct tarn_merge_table *table,
-                                   const struct tarn_index_file *files, size_t count)
-{
-    for (size_t i = 0; i < count; i++) {
-        const char *key;
-        struct tarn_status *s = index_key(table, &files[i], op->arena, &key);
-        if (s == TARN_OK)
-            s = tarn_store_remove(table->store, op, key);
-        tarn_status_free(s); /* what can't be removed now is an orphan, and removed as one */
-    }
 }

@@ -239,6 +239,11 @@ TARN_MUST struct tarn_status *tarn_merge__deletions_apply(const struct tarn_dele
 TARN_MUST struct tarn_status *tarn_merge__index_key(const struct tarn_merge_table *table,
                                                     struct tarn_slice path,
                                                     struct tarn_arena *arena, const char **out);
+/* The same of an index file. */
+TARN_MUST struct tarn_status *tarn_merge__index_file_key(const struct tarn_merge_table *table,
+                                                         const struct tarn_index_file *file,
+                                                         struct tarn_arena *arena,
+                                                         const char **out);
 
 /* --- vector_files.c --- */
 struct tarn_vector_mark { /* a data file's vector from now on */

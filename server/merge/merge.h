@@ -120,6 +120,7 @@ void tarn_table_writer_free(struct tarn_table_writer *writer);
 /* Removes files that were finished but can't be committed any more. */
 void tarn_merge_remove_files(struct tarn_op *op, const struct tarn_merge_table *table,
                              const struct tarn_manifest_entry *entries, size_t count);
+/* The same of index files; DELETEs are passed over. */
 void tarn_merge_remove_index_files(struct tarn_op *op, const struct tarn_merge_table *table,
                                    const struct tarn_index_file *files, size_t count);
 
@@ -175,9 +176,6 @@ struct tarn_compact_result {
     int64_t rows_copied, bytes_copied; /* of those in: passed on without being decoded */
     int upgraded_count;
 };
-/* Removes index files that were added but can't be committed any more. */
-void tarn_merge_remove_index_files(struct tarn_op *op, const struct tarn_merge_table *table,
-                                   const struct tarn_index_file *files, size_t count);
 /* Sections, upgrades without rewrite and rolling output as format.md 9.3; append tables as 9.5. On failure no
  * output is left. */
 TARN_MUST struct tarn_status *tarn_compact_run(struct tarn_op *op,

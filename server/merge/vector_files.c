@@ -57,14 +57,6 @@ static bool is_touched(const struct rewriting *r, const struct tarn_index_file *
     return false;
 }
 
-static struct tarn_status *file_key(const struct rewriting *r, const struct tarn_index_file *f,
-                                    const char **out)
-{
-    struct tarn_slice path;
-    TARN_TRY(tarn_index_file_path(r->table->schema, r->table->options, f, r->arena, &path));
-    return tarn_merge__index_key(r->table, path, r->arena, out);
-}
-
 /* The file that is being filled goes to the store. */
 static struct tarn_status *put_file(struct rewriting *r)
 {
@@ -86,7 +78,7 @@ static struct tarn_status *put_file(struct rewriting *r)
     struct tarn_vector_range *ranges = tarn_arena_calloc(r->arena, r->range_count, sizeof *ranges);
     memcpy(ranges, r->ranges, r->range_count * sizeof *ranges);
     f->vectors = ranges;
-    TARN_TRY(file_key(r, f, &key));
+    TARN_TRY(tarn_merge__index_file_key(r->table, f, r->arena, &key));
     r->count++; /* whatever becomes of the put, it is removed if this fails */
     TARN_TRY(tarn_store_put(r->table->store, r->op, key, tarn_buf_slice(&r->file)));
     tarn_buf_clear(&r->file);
@@ -144,7 +136,7 @@ static struct tarn_status *copy_rest(struct rewriting *r, const struct tarn_inde
         if (is_replaced(r->changes, f->vectors[i].data_file))
             continue;
         if (old.size == 0) {
-            TARN_TRY(file_key(r, f, &key));
+            TARN_TRY(tarn_merge__index_file_key(r->table, f, r->arena, &key));
             TARN_TRY(tarn_store_get(r->table->store, r->op, key, &old));
         }
         struct tarn_status *s = copy_vector(r, tarn_buf_slice(&old), &f->vectors[i]);
@@ -206,14 +198,13 @@ struct tarn_status *tarn_merge__vectors_rewrite(struct tarn_op *op,
 void tarn_merge_remove_index_files(struct tarn_op *op, const struct tarn_merge_table *table,
                                    const struct tarn_index_file *files, size_t count)
 {
-    struct rewriting r = {.op = op, .table = table, .arena = op->arena};
     for (size_t i = 0; i < count; i++) {
         const char *key;
         if (files[i].kind != TARN_ENTRY_ADD)
             continue;
-        struct tarn_status *s = file_key(&r, &files[i], &key);
+        struct tarn_status *s = tarn_merge__index_file_key(table, &files[i], op->arena, &key);
         if (s == TARN_OK)
             s = tarn_store_remove(table->store, op, key);
-        tarn_status_free(s); /* an orphan, as data files are */
+        tarn_status_free(s); /* what can't be removed now is an orphan, and removed as one */
     }
 }
