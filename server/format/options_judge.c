@@ -209,6 +209,8 @@ static void judge_vectors(struct tarn_options *o)
     if (o->changelog_producer == TARN_CHANGELOG_FULL_COMPACTION)
         tarn_format__refuse(o, false,
                             "changelog-producer = full-compaction with deletion-vectors.enabled");
+    if (o->bucket == -2)
+        tarn_format__refuse(o, false, "bucket = -2 (postpone) with deletion-vectors.enabled");
     if (o->keys_cross_partitions) /* what is in level 0 is not in the plan that keys are sought by */
         tarn_format__refuse(o, false,
                             "a primary key without the partition keys (cross-partition upsert) "
@@ -235,6 +237,9 @@ void tarn_format__judge(const struct tarn_schema *schema, struct tarn_arena *are
             o, false,
             "a primary key without the partition keys (cross-partition upsert), with "
             "buckets or a merge engine other than deduplicate");
+    if (o->deletion_vectors &&
+        o->row_tracking) /* ids of rows that are passed over aren't counted */
+        tarn_format__refuse(o, false, "row-tracking.enabled with deletion-vectors.enabled");
     if (!tarn_schema_is_append(schema) && o->deletion_vectors)
         judge_vectors(o);
 }
