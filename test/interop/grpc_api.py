@@ -1063,13 +1063,21 @@ def worker_cases(daemon, client):
         expect([(f.name, f.type) for f in r.fields], [(b"a", "INT")])
         expect(len(fake.requests), 2)
 
+    def delete():  # what the table's kind rules out never reaches a worker: test/interop/deletion_vectors.py deletes
+        ask = lambda **arguments: reason(client.DataService.Delete, d.DeleteRequest(**arguments))
+        fake.requests = []
+        expect(ask(table=ref("db", "k"), where="id = 1"), "INVALID_ARGUMENT")  # it has a primary key
+        expect(ask(table=ref("db", "t"), where="id = 1"), "INVALID_ARGUMENT")  # no deletion vectors
+        expect(ask(table=ref("db", "nope"), where="id = 1"), "TABLE_NOT_FOUND")
+        expect(fake.requests, [])
+
     def worker_is_gone():
         fake.server.stop(0).wait()
         expect(reason(client.DataService.Ingest, parts()), "WORKER_LOST")
         expect([x.name for x in client.AdminService.GetStatus(admin_pb2.GetStatusRequest()).workers], ["theirs"])
 
     for fn in (nobody_works, registering, compaction, compaction_by_others, expiry, compaction_of_partitions, sequences, rescale, ingest, ingest_refused,
-               ingest_whose_commit_fails, worker_says_no, client_gives_up, scan, infer, worker_is_gone):
+               ingest_whose_commit_fails, worker_says_no, client_gives_up, scan, infer, delete, worker_is_gone):
         case(fn)
 
 
