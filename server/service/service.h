@@ -579,7 +579,7 @@ struct tarn_work {
     int32_t top_level;
     struct tarn_slice *above; /* packed */
     size_t above_count;
-    const char *file_uuid; /* as struct tarn_task has it */
+    const char *file_uuid;    /* as struct tarn_task has it */
     struct tarn_slice *upper; /* packed */
     size_t upper_count;
     struct tarn_slice indexes; /* an index manifest; empty: none */
