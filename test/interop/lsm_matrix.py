@@ -50,8 +50,10 @@ def is_table(c):
 
 def is_refused(c):
     """What the daemon doesn't take yet: each says so by name."""
-    if c["vectors"]:
-        return "deletion-vectors.enabled"
+    if c["vectors"] and c["engine"] != "deduplicate":
+        return "merge-engine"
+    if c["vectors"] and c["producer"] != "none":
+        return "changelog-producer"
     return "changelog-producer" if c["producer"] in ("lookup", "full-compaction") and c["engine"] != "deduplicate" else None
 
 
