@@ -176,29 +176,11 @@ static int32_t java_hash(const struct tarn_type *type, struct tarn_slice bytes)
     }
 }
 
-static size_t value_width(const struct tarn_type *type)
-{
-    switch (type->id) {
-    case TARN_TYPE_BOOLEAN:
-    case TARN_TYPE_TINYINT:
-        return 1;
-    case TARN_TYPE_SMALLINT:
-        return 2;
-    case TARN_TYPE_INT:
-    case TARN_TYPE_DATE:
-    case TARN_TYPE_TIME:
-    case TARN_TYPE_FLOAT:
-        return 4;
-    default:
-        return 8;
-    }
-}
-
 /* As the index holds it, texts without their length. */
 static struct tarn_slice encode(const struct tarn_type *type, const struct tarn_value *v,
                                 uint8_t buffer[8])
 {
-    size_t width = value_width(type);
+    size_t width = tarn_row_element_size(type);
     uint64_t number = (uint64_t)v->integer;
     if (is_text(type))
         return v->bytes;

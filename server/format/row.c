@@ -97,8 +97,7 @@ static uint64_t real_bits(const struct tarn_type *type, double real)
     return type->id == TARN_TYPE_FLOAT ? bits32 : bits64;
 }
 
-/* The fixed size of an array's elements. */
-static size_t element_size(const struct tarn_type *type)
+size_t tarn_row_element_size(const struct tarn_type *type)
 {
     switch (type->id) {
     case TARN_TYPE_BOOLEAN:
@@ -132,7 +131,7 @@ static void put_array(const struct tarn_type *element, const struct tarn_value *
 static void put_nested(const struct tarn_type *type, const struct tarn_value *value,
                        struct tarn_buf *out);
 
-/* One value that is not null into its slot (of element_size in an array, else 8), what does not fit
+/* One value that is not null into its slot (of tarn_row_element_size in an array, else 8), what does not fit
  * behind. */
 static void put_value(const struct tarn_type *type, const struct tarn_value *value, size_t base,
                       size_t slot, struct tarn_buf *out)
@@ -147,11 +146,11 @@ static void put_value(const struct tarn_type *type, const struct tarn_value *val
     case TARN_TYPE_DATE:
     case TARN_TYPE_TIME: /* the rest of the slot stays zero: no sign extension */
     case TARN_TYPE_BIGINT:
-        put_le(out, slot, (uint64_t)value->integer, element_size(type));
+        put_le(out, slot, (uint64_t)value->integer, tarn_row_element_size(type));
         return;
     case TARN_TYPE_FLOAT:
     case TARN_TYPE_DOUBLE:
-        put_le(out, slot, real_bits(type, value->real), element_size(type));
+        put_le(out, slot, real_bits(type, value->real), tarn_row_element_size(type));
         return;
     case TARN_TYPE_DECIMAL:
         if (is_wide_decimal(type))
@@ -189,7 +188,7 @@ static void put_array(const struct tarn_type *element, const struct tarn_value *
                       struct tarn_buf *out)
 {
     size_t base = out->size;
-    size_t size = element_size(element);
+    size_t size = tarn_row_element_size(element);
     size_t fixed_at = base + 4 + (count + 31) / 32 * 4;
 
     tarn_assert(count <= INT32_MAX);
@@ -219,7 +218,7 @@ static void put_vector(const struct tarn_type *type, const struct tarn_value *va
                        struct tarn_buf *out)
 {
     size_t base = out->size;
-    size_t size = element_size(type->element);
+    size_t size = tarn_row_element_size(type->element);
 
     tarn_buf_add_zeros(out, 4 + value->list.count * size);
     put_le(out, base, value->list.count, 4);

@@ -26,6 +26,8 @@ TARN_MUST struct tarn_status *tarn_row_deserialize(struct tarn_slice in,
                                                    const struct tarn_type *const *types,
                                                    size_t count, struct tarn_value *values);
 struct tarn_slice tarn_row_empty(void); /* the serialized empty row */
+/* Bytes that a value takes among an array's elements: 1, 2, 4 or 8, where it may stand elsewhere as an offset and a size. */
+size_t tarn_row_element_size(const struct tarn_type *type);
 
 int32_t tarn_row_hash(struct tarn_slice row);     /* of the row proper, size a multiple of 8 */
 int32_t tarn_bytes_hash(struct tarn_slice bytes); /* Paimon's variant for any size */
